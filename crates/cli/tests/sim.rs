@@ -57,7 +57,8 @@ fn a_plant_gives_figures_tables_and_a_report() {
 
     let arguments = [&[PLANT, "--json", "--set", "client.2.every_ms=200"][..], &SHORT].concat();
     let one = document(&sim(&arguments));
-    let figure = |document: &Value, name: &str| document["cases"][0]["figures"][name]["median"].as_f64().unwrap();
+    let figure =
+        |document: &Value, name: &str| document["cases"][0]["figures"][name]["median"].as_f64().unwrap();
     assert_eq!(figure(&one, "historian.missing_percent"), 0.0);
     assert_eq!(figure(&one, "historian.reconnects"), 2.0);
     let mut again = document(&sim(&[&arguments[..], &["--threads", "1"]].concat()));

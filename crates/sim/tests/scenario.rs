@@ -217,7 +217,10 @@ fn contradictions_are_named() {
     assert_eq!(key(|it| it.measured = Duration::ZERO), "time.duration_s");
     assert_eq!(key(|it| it.servers[0].count = 0), "server.0.count");
     assert_eq!(key(|it| it.servers[0].signals.clear()), "server.0.signals");
-    assert_eq!(key(|it| it.servers[0].signals[0].period = ms(0) + Duration::from_nanos(1)), "server.0.signals.0.period_ms");
+    assert_eq!(
+        key(|it| it.servers[0].signals[0].period = ms(0) + Duration::from_nanos(1)),
+        "server.0.signals.0.period_ms"
+    );
     assert_eq!(key(|it| it.servers[0].signals[1].value_len = 0), "server.0.signals.1.bytes");
     assert_eq!(key(|it| it.servers[0].host = Some(0)), "server.0.host");
     assert_eq!(key(|it| it.servers[0].shards = 0), "server.0.threads");

@@ -1,7 +1,9 @@
 //! Files of other commands: scenarios of the laboratory, plants of `size` and of `tune`.
 
 use super::study::{Case, Parts, StudyError};
-use crate::scenario::{Condition, CpuCondition, Kind, Labels, Scenario as LabScenario, ScenarioError, SecuritySpec};
+use crate::scenario::{
+    Condition, CpuCondition, Kind, Labels, Scenario as LabScenario, ScenarioError, SecuritySpec,
+};
 use core::time::Duration;
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 use taktwerk_model::host::HostProfile;
@@ -64,7 +66,8 @@ pub(super) fn of_laboratory(document: &Document) -> Result<Parts, StudyError> {
         ScenarioError::Parse { source, .. } => wrong(document, "load", source.to_string()),
     })?;
     let mut notes = Vec::new();
-    let others: Vec<&String> = scenario.stacks.iter().filter(|stack| !["own", SIMULATED].contains(&stack.as_str())).collect();
+    let others: Vec<&String> =
+        scenario.stacks.iter().filter(|stack| !["own", SIMULATED].contains(&stack.as_str())).collect();
     if !others.is_empty() {
         notes.push(format!("only this project's own stack is simulated: {others:?} are left out"));
     }
@@ -238,7 +241,8 @@ pub(super) fn of_plant(text: &str, file: &str, document: &Document) -> Result<Pa
             link.parse::<Profile>().map_err(|error| wrong(document, &key("hardware"), error.to_string()))?;
         let policy = if node.encrypted { "Basic256Sha256" } else { "None" };
         let mode = if node.encrypted { "SignAndEncrypt" } else { "None" };
-        let security = security(policy, mode).map_err(|(_, problem)| wrong(document, &key("encrypted"), problem))?;
+        let security =
+            security(policy, mode).map_err(|(_, problem)| wrong(document, &key("encrypted"), problem))?;
         scenario.links.push(Link {
             name: format!("network of {}", node.name),
             profile,
@@ -352,16 +356,24 @@ pub(super) fn of_tune(
             security,
             session_timeout: Duration::from_secs(60),
         });
-        cases.push(Case { label: format!("publishing_ms={interval}"), scenario, cpu: CpuCondition::Isolated });
+        cases.push(Case {
+            label: format!("publishing_ms={interval}"),
+            scenario,
+            cpu: CpuCondition::Isolated,
+        });
     }
     let mut notes = Vec::new();
     if space.is_range {
         notes.push(
-            "some intervals of tune.search.publishing_ms; `--set tune.search.publishing_ms=35` simulates one".to_owned(),
+            "some intervals of tune.search.publishing_ms; `--set tune.search.publishing_ms=35` simulates one"
+                .to_owned(),
         );
     }
     if space.others.len() > 1 {
-        notes.push(format!("the first of {} combinations of other settings in tune.search", space.others.len()));
+        notes.push(format!(
+            "the first of {} combinations of other settings in tune.search",
+            space.others.len()
+        ));
     }
     Ok(Parts { name: problem.name.clone(), cases, thresholds: Vec::new(), notes })
 }

@@ -198,8 +198,11 @@ fn label(study: &Study, case: &Case, name: &str) -> String {
 }
 
 fn loads(study: &Study, all: &[BTreeMap<String, Summary>], subscribes: bool, over: &str) -> Option<Grid> {
-    let (title, what) =
-        if subscribes { ("Delay from write to application", "delay") } else { ("Round trip of requests", "round_trip") };
+    let (title, what) = if subscribes {
+        ("Delay from write to application", "delay")
+    } else {
+        ("Round trip of requests", "round_trip")
+    };
     let last = if subscribes { ("missing %", "missing_percent") } else { ("failed", "failed") };
     let names: Vec<(&str, String)> = [("mean ms", "mean_ms"), ("p99 ms", "p99_ms"), ("max ms", "max_ms")]
         .map(|(title, name)| (title, format!("{what}_{name}")))
@@ -231,7 +234,11 @@ fn network(study: &Study, all: &[BTreeMap<String, Summary>]) -> Option<Grid> {
                 let interval = (low / 1e3, high / 1e3);
                 Some(Summary { median: summary.median / 1e3, interval, seeds: summary.seeds })
             };
-            let name = if study.cases.len() > 1 { format!("{}, {}", case.label, link.name) } else { link.name.clone() };
+            let name = if study.cases.len() > 1 {
+                format!("{}, {}", case.label, link.name)
+            } else {
+                link.name.clone()
+            };
             grid.row([
                 name,
                 cell(kilo(get("up_bits_s")).as_ref()),
@@ -360,6 +367,9 @@ mod tests {
         assert_eq!(find(&figures, "delivery.p99_us"), Some(12_000.0));
         assert_eq!((find(&figures, "subscribe.delay_p99_ms"), find(&figures, "x")), (Some(12.0), None));
         let threshold = Threshold { metric: "m".to_owned(), below: Some(5.0), above: None };
-        assert!(judge(&threshold, 6.0).is_some_and(|text| text.contains("below 5")) && judge(&threshold, 4.0).is_none());
+        assert!(
+            judge(&threshold, 6.0).is_some_and(|text| text.contains("below 5"))
+                && judge(&threshold, 4.0).is_none()
+        );
     }
 }

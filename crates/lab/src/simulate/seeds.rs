@@ -61,8 +61,7 @@ pub fn run_all(
     let work = || {
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
-            let is_wanted =
-                || !stop.load(Ordering::Relaxed) && number < first_failed.load(Ordering::Relaxed);
+            let is_wanted = || !stop.load(Ordering::Relaxed) && number < first_failed.load(Ordering::Relaxed);
             let Some((case, seed)) = jobs.get(number).copied().filter(|_| is_wanted()) else { break };
             let Some(known) = cases.get(case) else { break };
             let mut told = 0;

@@ -10,7 +10,8 @@ use taktwerk_model::tune::problem::LinkSpec;
 use taktwerk_sim::Competitor;
 use taktwerk_sim::scenario::fault::Which;
 use taktwerk_sim::scenario::{
-    Clients, Fault, FaultKind, Host, Lines, Link, Load, Pace, Requests, Scenario, Server, Signals, Subscription,
+    Clients, Fault, FaultKind, Host, Lines, Link, Load, Pace, Requests, Scenario, Server, Signals,
+    Subscription,
 };
 
 #[derive(Debug, Deserialize)]
@@ -221,7 +222,11 @@ impl Reader<'_> {
     /// The number of what a key names.
     fn find(&self, key: &str, what: &str, name: &str, all: &[&str]) -> Result<usize, StudyError> {
         all.iter().position(|known| *known == name).ok_or_else(|| {
-            let known = if all.is_empty() { format!("add [[{what}]]") } else { format!("there are {}", all.join(", ")) };
+            let known = if all.is_empty() {
+                format!("add [[{what}]]")
+            } else {
+                format!("there are {}", all.join(", "))
+            };
             self.wrong(key, format!("there is no {what} {name:?}; {known}"))
         })
     }
@@ -240,7 +245,10 @@ impl Reader<'_> {
         let mut competitors = Vec::new();
         for load in &host.loads {
             if !(load.share > 0.0 && load.share <= 1.0) {
-                return Err(self.wrong(&key("load"), format!("share = {}: write more than 0 and at most 1", load.share)));
+                return Err(self.wrong(
+                    &key("load"),
+                    format!("share = {}: write more than 0 and at most 1", load.share),
+                ));
             }
             let burst = self.ms(&key("load"), load.burst_ms)?;
             if burst.is_zero() {
@@ -282,8 +290,10 @@ impl Reader<'_> {
         let links: Vec<&str> = scenario.links.iter().map(|link| link.name.as_str()).collect();
         let hosts: Vec<&str> = scenario.hosts.iter().map(|host| host.name.as_str()).collect();
         let server = self.find(&key("server"), "server", &client.server, &servers)?;
-        let link = client.link.as_ref().map(|link| self.find(&key("link"), "link", link, &links)).transpose()?;
-        let host = client.host.as_ref().map(|host| self.find(&key("host"), "host", host, &hosts)).transpose()?;
+        let link =
+            client.link.as_ref().map(|link| self.find(&key("link"), "link", link, &links)).transpose()?;
+        let host =
+            client.host.as_ref().map(|host| self.find(&key("host"), "host", host, &hosts)).transpose()?;
         self.unused(at, client)?;
         let load = match client.kind {
             KindSpec::Subscribe => Load::Subscribe(self.subscription(at, client)?),
@@ -340,7 +350,9 @@ impl Reader<'_> {
     fn subscription(&self, at: usize, client: &ClientSpec) -> Result<Subscription, StudyError> {
         let key = |field: &str| format!("client.{at}.{field}");
         let Some(interval) = client.publishing_ms else {
-            return Err(self.wrong(&key("publishing_ms"), "missing: write the publishing interval in milliseconds"));
+            return Err(
+                self.wrong(&key("publishing_ms"), "missing: write the publishing interval in milliseconds")
+            );
         };
         let usual = Subscription::new(self.ms(&key("publishing_ms"), interval)?);
         Ok(Subscription {
@@ -363,11 +375,15 @@ impl Reader<'_> {
         let servers: Vec<&str> = scenario.servers.iter().map(|server| server.name.as_str()).collect();
         let clients: Vec<&str> = scenario.clients.iter().map(|clients| clients.name.as_str()).collect();
         let of_server = || match &fault.server {
-            Some(name) => self.find(&key("server"), "server", name, &servers).map(|group| Which { group, number }),
+            Some(name) => {
+                self.find(&key("server"), "server", name, &servers).map(|group| Which { group, number })
+            }
             None => Err(self.wrong(&key("kind"), "write server = \"…\": it is about a server")),
         };
         let of_client = || match &fault.client {
-            Some(name) => self.find(&key("client"), "client", name, &clients).map(|group| Which { group, number }),
+            Some(name) => {
+                self.find(&key("client"), "client", name, &clients).map(|group| Which { group, number })
+            }
             None => Err(self.wrong(&key("kind"), "write client = \"…\": it is about clients")),
         };
         if fault.server.is_some() && fault.client.is_some() {
@@ -376,7 +392,8 @@ impl Reader<'_> {
         let offset = || {
             let text = fault.offset.as_deref().unwrap_or_default();
             let seconds = span(text).filter(|seconds| *seconds != 0.0);
-            let problem = || self.wrong(&key("offset"), "write by how much the clock is wrong, such as \"-1h\"");
+            let problem =
+                || self.wrong(&key("offset"), "write by how much the clock is wrong, such as \"-1h\"");
             seconds.map(|seconds| (seconds * 1e9) as i64).ok_or_else(problem)
         };
         let kind = match fault.kind {
@@ -426,8 +443,10 @@ pub(super) fn read(document: &Document, profiles: Profiles<'_>) -> Result<Parts,
     let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
     for (at, server) in spec.servers.iter().enumerate() {
         let key = |field: &str| format!("server.{at}.{field}");
-        let host = server.host.as_ref().map(|host| reader.find(&key("host"), "host", host, &hosts)).transpose()?;
-        let is_name = |character: char| character.is_ascii_alphanumeric() || character == '-' || character == '.';
+        let host =
+            server.host.as_ref().map(|host| reader.find(&key("host"), "host", host, &hosts)).transpose()?;
+        let is_name =
+            |character: char| character.is_ascii_alphanumeric() || character == '-' || character == '.';
         if server.name.is_empty() || !server.name.chars().all(is_name) {
             let problem = format!("{:?} is part of a URL: use letters, digits, - and .", server.name);
             return Err(reader.wrong(&key("name"), problem));

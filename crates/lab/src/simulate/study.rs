@@ -72,7 +72,10 @@ pub struct Options<'a> {
 
 impl core::fmt::Debug for Options<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Options").field("sets", &self.sets).field("profile", &self.profile).finish_non_exhaustive()
+        f.debug_struct("Options")
+            .field("sets", &self.sets)
+            .field("profile", &self.profile)
+            .finish_non_exhaustive()
     }
 }
 

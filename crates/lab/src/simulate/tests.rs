@@ -94,14 +94,22 @@ fn values_can_be_set() {
 #[test]
 fn mistakes_are_named_with_line_and_key() {
     for (from, to, wanted) in [
-        ("server = \"plc\"\nlink", "server = \"plk\"\nlink", "p.toml:18: client.0.server: there is no server \"plk\"; there are plc"),
+        (
+            "server = \"plc\"\nlink",
+            "server = \"plk\"\nlink",
+            "p.toml:18: client.0.server: there is no server \"plk\"; there are plc",
+        ),
         ("link = \"wan\"\npub", "link = \"lan\"\npub", "p.toml:19: client.0.link: there is no link \"lan\""),
         ("delay = \"5ms\"", "delay = 5", "p.toml:9: link.0.delay"),
         ("publishing_ms = 200", "batch = 7", "p.toml:20: client.0.batch: batch makes no difference"),
         ("publishing_ms = 200", "", "client.0.publishing_ms: missing"),
         ("publishing_ms = 200", "publishing_ms = -1", "p.toml:20: client.0.publishing_ms"),
         ("publishing_ms = 200", "publishing_ms = 200\nmode = \"Sign\"", "client.0.policy: policy and mode"),
-        ("publishing_ms = 200", "publishing_ms = 200\npolicy = \"Basic512\"", "there is no policy \"Basic512\""),
+        (
+            "publishing_ms = 200",
+            "publishing_ms = 200\npolicy = \"Basic512\"",
+            "there is no policy \"Basic512\"",
+        ),
         ("publishing_ms = 200", "publishing_ms = 200\nhost = \"pi\"", "add [[host]]"),
         ("at = \"500ms\"", "at = \"soon\"", "p.toml:29: fault.0.at: \"soon\""),
         ("kind = \"cut\"", "kind = \"partition\"", "say how long it lasts"),
@@ -132,7 +140,10 @@ fn a_link_without_capacity_for_its_load_is_told_before_anything_is_simulated() {
     assert!(said.starts_with("p.toml:6: link.0.rate: link \"wan\" carries 2 Mbit/s"), "{said}");
     assert!(said.contains("at least 24 Mbit/s") && said.contains("Raise the rate"), "{said}");
     // One value of each per interval is all that is asked for.
-    assert!(parse(PLANT, &["server.0.signals.0.count=1500", "client.0.queue=1", "client.0.publishing_ms=1000"]).is_ok());
+    assert!(
+        parse(PLANT, &["server.0.signals.0.count=1500", "client.0.queue=1", "client.0.publishing_ms=1000"])
+            .is_ok()
+    );
     assert!(refused(PLANT, &["link.0.busy=99.999%"]).contains("link.0"));
 }
 
@@ -141,7 +152,10 @@ fn contradictions_that_the_simulation_finds_have_their_line() {
     let study = parse(PLANT, &["client.0.count=0"]).unwrap();
     let failed = run(&study, &[1], 1).unwrap_err();
     let RunError::Invalid { key, problem } = &failed.error else { panic!("{failed:?}") };
-    assert_eq!(study.at(key, problem).to_string(), "--set client.0.count=0: 0: write at least 1, or leave the clients out");
+    assert_eq!(
+        study.at(key, problem).to_string(),
+        "--set client.0.count=0: 0: write at least 1, or leave the clients out"
+    );
 }
 
 #[test]
@@ -174,7 +188,10 @@ fn scenarios_of_the_laboratory_are_simulated() {
     // Two delays of 30 µs and two packets: more than 100 µs.
     let broken = figures::broken(&study, &runs);
     assert!(broken.len() == 2 && broken[0].contains("should be below 100"), "{broken:?}");
-    assert!(refused(&text.replace("\"read\"", "\"browse\""), &[]).contains("load.kind: \"browse\" is not simulated"));
+    assert!(
+        refused(&text.replace("\"read\"", "\"browse\""), &[])
+            .contains("load.kind: \"browse\" is not simulated")
+    );
     let subscribe = "name = \"s\"\n[load]\nkind = \"subscribe\"\nitems = 100\nclients = 2\npublishing_ms = 100\n[time]\nwarmup_s = 1\nduration_s = 2";
     let study = parse(subscribe, &[]).unwrap();
     let runs = run(&study, &[1], 1).unwrap();

@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use taktwerk_client::{Client, Delivery, Event, RequestHandle, SubscriptionEvent, SubscriptionParams};
 use taktwerk_schema::{
-    MonitoredItemCreateRequest, ReadRequest, ReadResponse, TimestampsToReturn, WriteRequest,
-    WriteResponse, WriteValue,
+    MonitoredItemCreateRequest, ReadRequest, ReadResponse, TimestampsToReturn, WriteRequest, WriteResponse,
+    WriteValue,
 };
 use taktwerk_server::Now;
 use taktwerk_types::{DataValue, Instant, StatusCode};
@@ -228,7 +228,8 @@ impl Worker {
         for (handle, value) in values {
             let at = *handle as usize;
             let (Some(item), Some(variable)) = (it.items.get_mut(at), it.variables.get(at)) else {
-                self.board.fail(format!("{}: a value for client handle {handle}, which it never used", self.name));
+                self.board
+                    .fail(format!("{}: a value for client handle {handle}, which it never used", self.name));
                 continue;
             };
             let group = self.shape.group_of.get(*variable as usize).copied().unwrap_or(0);
@@ -363,12 +364,12 @@ impl Worker {
         let counts = due >= from && due < until;
         self.outcome.due += u64::from(counts);
         let batch = it.settings.batch as usize;
-        let chosen: Vec<u32> =
-            it.variables.iter().cycle().skip(it.next).take(batch).copied().collect();
+        let chosen: Vec<u32> = it.variables.iter().cycle().skip(it.next).take(batch).copied().collect();
         it.next = (it.next + batch) % it.variables.len().max(1);
         let sent = if it.settings.writes {
             it.count += 1;
-            let nodes_to_write = chosen.iter().map(|variable| self.shape.write(*variable, it.count)).collect();
+            let nodes_to_write =
+                chosen.iter().map(|variable| self.shape.write(*variable, it.count)).collect();
             client.request(&mut WriteRequest { nodes_to_write, ..WriteRequest::default() }, None, now)
         } else {
             let nodes_to_read = chosen.iter().map(|variable| value_of(*variable)).collect();

@@ -247,7 +247,11 @@ fn add_clients(
         let machine = machines.shared(host, &mut built.world);
         threads = (0..clients.threads.max(1)).map(|_| built.world.add_client_thread(machine)).collect();
     }
-    let sites: Vec<usize> = (0..).zip(&built.kind_of).filter(|(_, kind)| **kind == clients.server).map(|(site, _)| site).collect();
+    let sites: Vec<usize> = (0..)
+        .zip(&built.kind_of)
+        .filter(|(_, kind)| **kind == clients.server)
+        .map(|(site, _)| site)
+        .collect();
     let all = u64::from(clients.count) * sites.len() as u64;
     // A fleet does not come in one instant, unless a fault says so.
     let spread = Duration::from_millis(all.min(10_000));
@@ -289,8 +293,7 @@ fn add_clients(
 }
 
 fn core(clients: &Clients, built: &mut Built) -> Client {
-    let mut channel =
-        ChannelConfig { utc_origin: built.world.utc_origin(), ..ChannelConfig::default() };
+    let mut channel = ChannelConfig { utc_origin: built.world.utc_origin(), ..ChannelConfig::default() };
     if clients.security.0 != SecurityPolicy::None {
         channel.provider = Arc::new(DummyProvider::new("client", KEY_BITS));
     }

@@ -171,7 +171,13 @@ impl Running<'_> {
                 }
             } else {
                 for client in self.clients_of(which) {
-                    plan_client_fault(&mut self.built.world, from + fault.at, fault.lasts, fault.kind, client);
+                    plan_client_fault(
+                        &mut self.built.world,
+                        from + fault.at,
+                        fault.lasts,
+                        fault.kind,
+                        client,
+                    );
                 }
             }
         }
@@ -292,7 +298,8 @@ impl Running<'_> {
             if let Some(site) = self.built.sites.get(worker.site) {
                 let items = worker.items_per_group();
                 let site = site.borrow();
-                load.due += items.iter().zip(&site.groups).map(|(items, group)| items * group.written).sum::<u64>();
+                load.due +=
+                    items.iter().zip(&site.groups).map(|(items, group)| items * group.written).sum::<u64>();
             }
         }
         loads
@@ -310,7 +317,9 @@ impl Running<'_> {
                 let (up, down) = (bits(0), bits(1));
                 let conditions = [&link.profile.up, &link.profile.down];
                 let share = |bits: f64, direction: usize| {
-                    conditions[direction].rate.map(|rate| bits / rate.max(1) as f64 + conditions[direction].busy)
+                    conditions[direction]
+                        .rate
+                        .map(|rate| bits / rate.max(1) as f64 + conditions[direction].busy)
                 };
                 let used = share(up, 0).into_iter().chain(share(down, 1)).reduce(f64::max);
                 if used >= outcome.utilisation {
@@ -344,7 +353,13 @@ impl Running<'_> {
     }
 }
 
-fn plan_client_fault(world: &mut World<Worker>, at: Instant, lasts: Duration, kind: FaultKind, client: ClientId) {
+fn plan_client_fault(
+    world: &mut World<Worker>,
+    at: Instant,
+    lasts: Duration,
+    kind: FaultKind,
+    client: ClientId,
+) {
     match kind {
         FaultKind::Cut(_) => world.at(at, move |world| world.cut(client)),
         FaultKind::Partition(_) => {
@@ -410,7 +425,8 @@ fn check(scenario: &Scenario) -> Result<(), RunError> {
         };
         let all = u64::from(server.count) * u64::from(clients.count);
         let signals: u64 = server.signals.iter().map(|signals| u64::from(signals.count)).sum();
-        items = items.saturating_add(all.saturating_mul(clients.items.map_or(signals, u64::from).min(signals)));
+        items =
+            items.saturating_add(all.saturating_mul(clients.items.map_or(signals, u64::from).min(signals)));
         if clients.count == 0 {
             return wrong(key("count"), "0: write at least 1, or leave the clients out");
         }
@@ -451,7 +467,10 @@ fn check(scenario: &Scenario) -> Result<(), RunError> {
         let key = |field: &str| format!("fault.{number}.{field}");
         let which = fault.kind.which();
         let (known, count) = if fault.kind.is_of_server() {
-            (scenario.servers.get(which.group).is_some(), scenario.servers.get(which.group).map_or(0, |one| one.count))
+            (
+                scenario.servers.get(which.group).is_some(),
+                scenario.servers.get(which.group).map_or(0, |one| one.count),
+            )
         } else {
             let clients = scenario.clients.get(which.group);
             let servers = clients.and_then(|one| scenario.servers.get(one.server)).map_or(0, |one| one.count);

@@ -125,6 +125,9 @@ mod tests {
             }
         }
         let still = Rhythm { start: Instant::from_nanos(5), period: Duration::ZERO, value_len: 4 };
-        assert_eq!((still.number(&value(4, 0), Instant::from_nanos(9)), still.written_at(1)), (Some(0), None));
+        assert_eq!(
+            (still.number(&value(4, 0), Instant::from_nanos(9)), still.written_at(1)),
+            (Some(0), None)
+        );
     }
 }

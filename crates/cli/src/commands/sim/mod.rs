@@ -65,7 +65,8 @@ pub(crate) struct SimArgs {
 pub(crate) fn run(arguments: &SimArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     let study = read(arguments)?;
     let seeds: Vec<u64> = (0..u64::from(arguments.seeds)).map(|at| arguments.seed.wrapping_add(at)).collect();
-    let threads = arguments.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let threads =
+        arguments.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let started = SystemTime::now();
     let mut bar = Progress::new("simulating", 0);
     let mut report = |done: u64, expected: u64| {
@@ -98,11 +99,8 @@ fn read(arguments: &SimArgs) -> Result<Study, Failure> {
     let directory = arguments.file.parent().unwrap_or_else(|| Path::new(""));
     let profiles = |name: &str| profile(&directory.join(name), arguments.any_build);
     let own = arguments.profile.as_ref().map(|path| profile(path, arguments.any_build)).transpose();
-    let options = Options {
-        sets: arguments.set.clone(),
-        profiles: &profiles,
-        profile: own.map_err(Failure::Usage)?,
-    };
+    let options =
+        Options { sets: arguments.set.clone(), profiles: &profiles, profile: own.map_err(Failure::Usage)? };
     Study::parse(&text, &file, &options).map_err(|error| Failure::Usage(error.to_string()))
 }
 

@@ -30,6 +30,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("server_bytes", targets::server::bytes),
     ("server_requests", targets::requests::run),
     ("server_sessions", targets::sessions::run),
+    ("history_stored", targets::history::stored),
+    ("history_requests", targets::history::requests),
     ("client_responses", targets::client::run),
     ("client_secured", targets::secured::run),
     ("secure_chunk", targets::crypto::chunk),

@@ -190,6 +190,39 @@ fn server_bytes() -> Seeds {
     ])
 }
 
+/// A chunk and a batch of values of several types.
+fn history_stored() -> Seeds {
+    use taktwerk_server::history::HistoryValue;
+    let time = |at: i64| UtcTime::from_ticks(133_000_000_000_000_000 + at * 10_000);
+    let value = |at: i64, value: Variant| HistoryValue {
+        source: time(at),
+        server: time(at),
+        status: if at % 5 == 0 { StatusCode::UNCERTAIN } else { StatusCode::GOOD },
+        value,
+    };
+    let numbers: Vec<_> = (0..40).map(|at| value(at, (at as f64).sqrt().into())).collect();
+    let mixed: Vec<_> = (0..).zip(variants()).map(|(at, one)| value(at, one)).collect();
+    let batch: Vec<(u32, &HistoryValue)> = (1..).zip(&numbers).collect();
+    numbered([
+        taktwerk_history::chunk::encode(&numbers),
+        taktwerk_history::chunk::encode(&mixed),
+        taktwerk_history::chunk::encode_batch(&batch),
+    ])
+}
+
+/// Choices of the history target: values are inserted, read in each way, and monitored.
+fn history_requests() -> Seeds {
+    let insert = [3, 0, 3, 4, 5, 10, 0, 0, 0, 3, 1, 7, 20, 0, 0, 0, 3, 1, 9, 30, 1, 0, 0, 3, 1, 4];
+    let raw = [0, 1, 0, 0, 2, 5, 0, 60, 0, 4, 0, 10, 1, 2, 1];
+    let processed = [1, 0, 0, 0, 3, 5, 0, 60, 0, 0, 40, 1, 1, 0, 100, 0, 0, 2, 1];
+    let at_times = [2, 0, 0, 0, 3, 5, 0, 60, 0, 1, 4, 10, 0, 15, 0, 20, 0, 25, 0, 1, 2, 1];
+    let delete = [4, 0, 1, 0, 0, 5, 0, 20, 0];
+    let monitor = [5, 20, 0, 7, 40, 1, 1, 100, 0, 0, 0, 2, 50, 4, 1];
+    let (publish, write) = ([6, 60], [7, 0, 5]);
+    let all = [&insert[..], &raw, &processed, &at_times, &delete, &raw, &monitor, &write, &publish].concat();
+    numbered([insert.to_vec(), [&insert[..], &processed].concat(), all])
+}
+
 /// Choices of the request target. Most of what it does is found by the fuzzer; these show it the way.
 fn server_requests() -> Seeds {
     let subscribe = [0, 7, 25, 60, 5, 0, 1, 0];
@@ -275,9 +308,13 @@ fn client_secured() -> Seeds {
         });
         seeds.push(start.iter().copied().chain(lists).collect());
         // Slow jobs, done one by one, then one that fails, then a connection that breaks in between.
-        let slow = [12, 0].iter().copied().chain([12, 2, 0].repeat(12)).chain(fine).chain([12, 2, 0].repeat(9));
+        let slow =
+            [12, 0].iter().copied().chain([12, 2, 0].repeat(12)).chain(fine).chain([12, 2, 0].repeat(9));
         let slow: Vec<u8> = start.iter().chain(&fine).copied().chain(slow).collect();
-        seeds.push([&slow[..], &[12, 1, 0, 0], &again, &[12, 2, 0], &[11], &[12, 2, 0], &[10, 9], &connected].concat());
+        seeds.push(
+            [&slow[..], &[12, 1, 0, 0], &again, &[12, 2, 0], &[11], &[12, 2, 0], &[10, 9], &connected]
+                .concat(),
+        );
     }
     // Without security: a secret of its own policy, and one that may not leave.
     for tokens in [0, 1, 3, 4] {
@@ -395,6 +432,8 @@ fn write_seeds() {
         ("chunk_reader_client", chunk_reader()),
         ("server_bytes", server_bytes()),
         ("server_requests", server_requests()),
+        ("history_stored", history_stored()),
+        ("history_requests", history_requests()),
         ("client_responses", client_responses()),
         ("client_secured", client_secured()),
         ("nodeset_xml", nodeset_xml()),

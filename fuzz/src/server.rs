@@ -11,7 +11,7 @@ use taktwerk_crypto::{MessageSecurityMode, NullProvider, Provider, SecurityPolic
 use taktwerk_schema::service::{Request, Response};
 use taktwerk_schema::{ResponseHeader, ServiceFault};
 use taktwerk_server::space::VariableHandle;
-use taktwerk_server::{ConnectionId, Effect, Job, Limits, Now, ServerConfig, Shard};
+use taktwerk_server::{AddressSpace, ConnectionId, Effect, Job, Limits, Now, ServerConfig, Shard};
 use taktwerk_sim::plant::{Plant, url};
 use taktwerk_types::{
     Decode, DecodeError, DecodeLimits, Decoder, Encode, Instant, NodeId, Structure, UtcTime,
@@ -37,6 +37,8 @@ pub struct Server {
     pub shard: Shard,
     /// Its variables.
     pub variables: Vec<VariableHandle>,
+    /// Where they are.
+    pub space: Arc<AddressSpace>,
     /// The time.
     pub now: Now,
     clients: Vec<Option<Client>>,
@@ -118,7 +120,7 @@ impl Server {
         })
         .expect("the variables have different ids");
         let now = Now { instant: Instant::ZERO + Duration::from_secs(1), utc };
-        Self { shard: plant.shard, variables: plant.variables, now, clients: Vec::new() }
+        Self { shard: plant.shard, variables: plant.variables, space: plant.space, now, clients: Vec::new() }
     }
 
     /// A client connects; its number, which the next one that connects may get again.

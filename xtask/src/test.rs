@@ -47,6 +47,11 @@ const STEPS: &[Step] = &[
         ],
     ),
     step("tests", "cargo", &["test", "--workspace", "--features", "taktwerk-cli/attack", "--no-fail-fast"]),
+    step(
+        "history in PostgreSQL",
+        "cargo",
+        &["test", "-p", "taktwerk-history", "--features", "postgres", "--lib", "postgres"],
+    ),
     // The steps above build the command with the attacks, which its default build does not have.
     slow("default build of the command", "cargo", &["test", "-p", "taktwerk-cli", "--test", "flood"]),
     slow("interoperability", "interop/all.sh", &[]),

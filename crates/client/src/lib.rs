@@ -15,7 +15,7 @@
 //! The map, inside out: [`config`], [`error`], [`event`], [`effect`] (the interface); `link` (channel, outstanding
 //! requests), `phase`, `connect` (phases, back-off, transfer), `endpoint` (choosing one), `session`,
 //! `activate` (create, activate),
-//! `identity` (who the user is); `batch` and `split` (requests over the server's limits), [`limits`]; [`subscription`] and `sync` (what is
+//! `identity` (who the user is); `batch` and `split` (requests over the server's limits), [`limits`]; [`history`] (pages of history); [`subscription`] and `sync` (what is
 //! wanted and what is there), `publisher`, `publish` and [`notification`] (messages in order); [`types`] (structures that only the
 //! server knows); [`work`] (counters).
 //!
@@ -34,6 +34,7 @@ mod endpoint;
 pub mod error;
 pub mod event;
 pub mod event_query;
+pub mod history;
 mod identity;
 pub mod limits;
 mod link;

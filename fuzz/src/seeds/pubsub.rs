@@ -165,7 +165,27 @@ pub(super) fn action() -> Seeds {
     let described = |setting: u8| {
         let mut script = vec![1, setting, 6, 0, 1, 0, 1, 0, 1, 1, 1];
         for round in 0..12 {
-            script.extend([0, round, 0, 10, round, 1, 1, 100, 0, round, 1, 2, 0, 7, round + 1, 1, 4, round + 2, 1]);
+            script.extend([
+                0,
+                round,
+                0,
+                10,
+                round,
+                1,
+                1,
+                100,
+                0,
+                round,
+                1,
+                2,
+                0,
+                7,
+                round + 1,
+                1,
+                4,
+                round + 2,
+                1,
+            ]);
             script.extend([6, round, 1, 2, 1, round, 1]);
         }
         script

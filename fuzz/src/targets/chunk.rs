@@ -4,8 +4,8 @@ use crate::input::Input;
 use core::time::Duration;
 use std::sync::Arc;
 use taktwerk_channel::{ApiMisuse, Channel, ChannelConfig, ChannelError, ChannelLimits, Event, OpenParams};
-use taktwerk_crypto_dummy::{DummyProvider, certificate};
 use taktwerk_crypto::{Job, MessageSecurityMode, NullProvider, Provider, Role, SecurityPolicy};
+use taktwerk_crypto_dummy::{DummyProvider, certificate};
 use taktwerk_types::Instant;
 
 /// Largest message that the reader accepts: small, so that the fuzzer gets there.

@@ -10,11 +10,11 @@ use crate::server::{Security, Server};
 use core::time::Duration;
 use std::sync::Arc;
 use taktwerk_channel::ephemeral;
-use taktwerk_crypto_dummy::{DummyProvider, certificate};
 use taktwerk_crypto::secret::uses_ephemeral_keys;
 use taktwerk_crypto::{
     MessageSecurityMode, Provider, SealSecret, Secret, SecurityPolicy, SessionBinding, SignedData,
 };
+use taktwerk_crypto_dummy::{DummyProvider, certificate};
 use taktwerk_schema::service::Request;
 use taktwerk_schema::{
     ActivateSessionRequest, AnonymousIdentityToken, ApplicationDescription, CloseSessionRequest,

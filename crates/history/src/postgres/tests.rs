@@ -1,11 +1,14 @@
 //! The store against a real server, which the tests start themselves. Without the programs `initdb` and `postgres` they are
-//! skipped.
+//! skipped, or fail if TAKTWERK_TEST_POSTGRES is "required". PostgreSQL does not run as root: then the server runs as the
+//! user of its package, or as nobody.
 
 #![allow(clippy::print_stderr)] // a test that is skipped says why
 
 use super::*;
 use proptest::prelude::*;
 use proptest::test_runner::{Config as ProptestConfig, TestRunner};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use taktwerk_server::history::MemoryStore;
@@ -22,41 +25,72 @@ fn program(name: &str) -> Option<PathBuf> {
 struct Server {
     folder: tempfile::TempDir,
     child: Child,
+    owner: Option<(u32, u32)>,
+}
+
+/// The user and group to run as, if this is root.
+fn owner(folder: &Path) -> Option<(u32, u32)> {
+    if folder.metadata().unwrap().uid() != 0 {
+        return None;
+    }
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let user = users.lines().find(|line| line.starts_with("postgres:"));
+    let ids: Vec<u32> = user.map_or_else(Vec::new, |line| {
+        line.split(':').skip(2).take(2).filter_map(|id| id.parse().ok()).collect()
+    });
+    Some(match ids.as_slice() {
+        [user, group] => (*user, *group),
+        _ => (65_534, 65_534),
+    })
+}
+
+/// Without a server there is nothing to test, which may be all right or not.
+fn skipped(why: &str) -> Option<Server> {
+    assert!(std::env::var_os("TAKTWERK_TEST_POSTGRES").is_none_or(|wish| wish != "required"), "{why}");
+    eprintln!("skipped: {why}");
+    None
+}
+
+fn command(program: &Path, owner: Option<(u32, u32)>) -> Command {
+    let mut command = Command::new(program);
+    if let Some((user, group)) = owner {
+        command.uid(user).gid(group).current_dir("/");
+    }
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command
 }
 
 impl Server {
     fn start() -> Option<Self> {
         let (Some(initdb), Some(postgres)) = (program("initdb"), program("postgres")) else {
-            eprintln!("skipped: initdb and postgres are not installed (apt install postgresql)");
-            return None;
+            return skipped("initdb and postgres are not installed (apt install postgresql)");
         };
         let folder = tempfile::tempdir().unwrap();
-        let data = folder.path().join("data");
-        let made = Command::new(initdb)
+        let owner = owner(folder.path());
+        if let Some((user, group)) = owner {
+            chown(folder.path(), Some(user), Some(group)).unwrap();
+            std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let made = command(&initdb, owner)
             .args(["-A", "trust", "-U", "taktwerk", "--no-sync", "-E", "UTF8", "-D"])
-            .arg(&data)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .arg(folder.path().join("data"))
             .status();
         if !made.is_ok_and(|status| status.success()) {
-            eprintln!("skipped: initdb fails here (it does for root)");
-            return None;
+            return skipped("initdb fails here");
         }
-        let child = Self::run(&postgres, folder.path());
-        let server = Self { folder, child };
+        let child = Self::run(&postgres, folder.path(), owner);
+        let server = Self { folder, child, owner };
         server.wait();
         Some(server)
     }
 
-    fn run(postgres: &Path, folder: &Path) -> Child {
-        Command::new(postgres)
+    fn run(postgres: &Path, folder: &Path, owner: Option<(u32, u32)>) -> Child {
+        command(postgres, owner)
             .arg("-D")
             .arg(folder.join("data"))
             .arg("-k")
             .arg(folder)
             .args(["-h", "", "-F"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
             .spawn()
             .unwrap()
     }
@@ -71,13 +105,21 @@ impl Server {
         panic!("the database does not start");
     }
 
-    fn restart(&mut self) {
+    fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+    }
+
+    fn go_on(&mut self) {
         // What a server that was killed leaves behind.
         std::fs::remove_file(self.folder.path().join("data/postmaster.pid")).ok();
-        self.child = Self::run(&program("postgres").unwrap(), self.folder.path());
+        self.child = Self::run(&program("postgres").unwrap(), self.folder.path(), self.owner);
         self.wait();
+    }
+
+    fn restart(&mut self) {
+        self.kill();
+        self.go_on();
     }
 
     fn url(&self) -> String {
@@ -199,4 +241,44 @@ fn it_does_what_the_one_in_memory_does_and_survives_a_restart() {
             Ok(())
         })
         .unwrap();
+}
+
+#[test]
+fn a_database_that_is_away_is_an_error_that_says_so_and_nothing_that_was_stored_is_lost() {
+    let Some(mut server) = Server::start() else { return };
+    let store = server.open();
+    let key: NodeKey = "nsu=urn:test;s=away".into();
+    let mut stored = 0i64;
+    let mut append = |from: i64| {
+        let batch: Vec<_> = (from..from + 1_000).map(|at| (Arc::clone(&key), value(at, at as f64))).collect();
+        store.append(&batch)
+    };
+    for _ in 0..5 {
+        append(stored).unwrap();
+        stored += 1_000;
+    }
+    server.kill();
+    for _ in 0..3 {
+        let error = append(stored).unwrap_err();
+        assert_eq!(error.status, StatusCode::BAD_RESOURCE_UNAVAILABLE);
+        assert!(error.message.starts_with("PostgreSQL: "), "{error}");
+    }
+    let mut nothing = Vec::new();
+    assert!(store.read(&key, Span::ALL, Order::Forward, 10, &mut nothing).is_err());
+    server.go_on();
+    // The recorder tries a batch that failed again and again.
+    let mut tries = 0;
+    while stored < 10_000 {
+        match append(stored) {
+            Ok(()) => stored += 1_000,
+            Err(error) => {
+                tries += 1;
+                assert!(tries < 5, "{error}");
+            }
+        }
+    }
+    let found = all(&store, &key);
+    assert_eq!(found.len(), 10_000);
+    assert!((0..).zip(&found).all(|(at, value)| value.source == time(at)), "a value is missing");
+    store.finish().unwrap();
 }

@@ -1,7 +1,7 @@
 //! MonitoredItems for events: the part of CreateMonitoredItems and ModifyMonitoredItems that has to do with EventFilters
 //! (Part 4 §5.13.2, §5.13.3, §7.22.3).
 
-use super::monitored_item::{Answer, Parameters, checked_mode};
+use super::monitored_item::{Answer, FilterResult, Parameters, checked_mode};
 use super::subscription_context::SubscriptionContext;
 use crate::authorization::Denial;
 use crate::event::filter::EventFilter;
@@ -67,12 +67,12 @@ fn check(
     Ok((node, Denial::of(decisions.check(&nodes, node, permission))))
 }
 
-type Refused = (StatusCode, Option<Box<EventFilterResult>>);
+type Refused = (StatusCode, Option<FilterResult>);
 
 fn settings(
     context: &SubscriptionContext<'_>,
     parameters: &Parameters,
-) -> Result<(EventSettings, Option<Box<EventFilterResult>>), Refused> {
+) -> Result<(EventSettings, Option<FilterResult>), Refused> {
     if !parameters.filter.is::<WireFilter>() {
         // Events are monitored with an EventFilter and nothing else.
         let is_missing = parameters.filter.is_null();
@@ -89,12 +89,14 @@ fn settings(
     let compiled = EventFilter::compile(&filter, &*nodes, context.limits.event_filter(), &|text| {
         context.limits.index_range(text)
     });
-    let (filter, result) = compiled.map_err(|(status, result)| (status, result.map(Box::new)))?;
+    let said =
+        |result: Option<EventFilterResult>| result.map(|result| FilterResult::Events(Box::new(result)));
+    let (filter, result) = compiled.map_err(|(status, result)| (status, said(result)))?;
     let settings = EventSettings {
         client_handle: parameters.client_handle,
         queue_size: parameters.queue_size,
         discard_oldest: parameters.discard_oldest,
         filter,
     };
-    Ok((settings, result.map(Box::new)))
+    Ok((settings, said(result)))
 }

@@ -10,6 +10,7 @@
 //! - [`subscription`], [`monitored_item`]: what the subscription engine does; [`transfer`]: between engines too.
 
 pub(crate) mod activate;
+mod aggregate_filter;
 pub(crate) mod audit;
 pub(crate) mod authorize;
 pub(crate) mod browse;

@@ -16,13 +16,13 @@ use crate::space::nodes::{Nodes, ValueAt};
 use crate::space::view::attribute;
 use crate::space::{attribute as attribute_of, attribute_permission};
 use crate::subscription::filter::Filter;
-use crate::subscription::item::NONE;
+use crate::subscription::item::{NONE, Trigger};
 use crate::subscription::manage::{ItemSpec, Revised, Settings};
 use crate::work::unit;
 use taktwerk_schema::ids::data_type_ids;
 use taktwerk_schema::{
-    CreateMonitoredItemsResponse, DeleteMonitoredItemsResponse, EventFilter, EventFilterResult,
-    ModifyMonitoredItemsResponse, MonitoringMode, Range, SetMonitoringModeResponse,
+    AggregateFilterResult, CreateMonitoredItemsResponse, DeleteMonitoredItemsResponse, EventFilter,
+    EventFilterResult, ModifyMonitoredItemsResponse, MonitoringMode, Range, SetMonitoringModeResponse,
 };
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{
@@ -58,8 +58,14 @@ impl Parameters {
         if self.filter.is::<EventFilter>() {
             return Err(StatusCode::BAD_FILTER_NOT_ALLOWED);
         }
-        let numeric = is_value && is_number(nodes, node);
-        let filter = Filter::check(&self.filter, is_value, numeric, || eu_range(nodes, node))?;
+        let aggregate = super::aggregate_filter::check(&self.filter, is_value, nodes, node)?;
+        let filter = match aggregate {
+            Some(_) => Filter { trigger: Trigger::StatusValueTimestamp, deadband: None },
+            None => {
+                let numeric = is_value && is_number(nodes, node);
+                Filter::check(&self.filter, is_value, numeric, || eu_range(nodes, node))?
+            }
+        };
         let minimum_sampling_interval =
             if is_value { view.minimum_sampling_interval().max(0.0) } else { 0.0 };
         Ok(Settings {
@@ -68,6 +74,7 @@ impl Parameters {
             queue_size: self.queue_size,
             discard_oldest: self.discard_oldest,
             filter,
+            aggregate,
         })
     }
 }
@@ -166,7 +173,7 @@ impl Items {
                 if self.creates {
                     revised.item_id.encode(out);
                 }
-                encode_revised(&revised, filter_result.as_deref(), out);
+                encode_revised(&revised, filter_result.as_ref(), out);
                 list.done(unit::ITEM, before - list.body.remaining());
             }
             Ok(())
@@ -177,8 +184,16 @@ impl Items {
 /// What is said of one item.
 pub(super) struct Answer {
     pub(super) result: Result<Revised, StatusCode>,
-    /// What is wrong with an EventFilter.
-    pub(super) filter_result: Option<Box<EventFilterResult>>,
+    /// What is said of an EventFilter or AggregateFilter.
+    pub(super) filter_result: Option<FilterResult>,
+}
+
+/// What is said of a filter.
+pub(super) enum FilterResult {
+    /// What is wrong with it.
+    Events(Box<EventFilterResult>),
+    /// What the client gets.
+    Aggregate(Box<AggregateFilterResult>),
 }
 
 impl From<Result<Revised, StatusCode>> for Answer {
@@ -190,11 +205,16 @@ impl From<Result<Revised, StatusCode>> for Answer {
 /// What a failed operation says it revised.
 const NOTHING: Revised = Revised { item_id: 0, sampling_interval: 0.0, queue_size: 0 };
 
-fn encode_revised(revised: &Revised, filter_result: Option<&EventFilterResult>, out: &mut Vec<u8>) {
+fn encode_revised(revised: &Revised, filter_result: Option<&FilterResult>, out: &mut Vec<u8>) {
     revised.sampling_interval.encode(out);
     revised.queue_size.encode(out);
     // DataChangeFilters have no filter result, and EventFilters none if nothing is wrong.
-    filter_result.map_or(ExtensionObject::NULL, ExtensionObject::new).encode(out);
+    match filter_result {
+        None => ExtensionObject::NULL,
+        Some(FilterResult::Events(result)) => ExtensionObject::new(&**result),
+        Some(FilterResult::Aggregate(result)) => ExtensionObject::new(&**result),
+    }
+    .encode(out);
 }
 
 fn timestamps(decoder: &mut Decoder<'_>) -> Result<TimestampsToReturn, Fault> {
@@ -224,7 +244,8 @@ fn create_one(
         let range = || context.limits.index_range(index_range);
         check(&nodes, decisions, id, attribute_id, range, &data_encoding, mode, timestamps, &parameters)
     };
-    Ok(spec.and_then(|spec| context.engine.create_item(place, spec, context.now, context.space)).into())
+    let result = spec.and_then(|spec| context.engine.create_item(place, spec, context.now, context.space));
+    Ok(super::aggregate_filter::answer(context, place, result))
 }
 
 #[allow(clippy::too_many_arguments)] // the fields of one wire structure
@@ -322,7 +343,7 @@ fn modify_one(
         let handle = parameters.client_handle;
         Ok(context.engine.modify_item(index, handle, timestamps, settings, context.now))
     });
-    Ok(result.into())
+    Ok(super::aggregate_filter::answer(context, place, result))
 }
 
 /// SetTriggering (Part 4 §5.13.5).

@@ -3,10 +3,12 @@
 //! The common item (Value attribute, queue size 1, no deadband, no IndexRange) is one cache line and has no queue:
 //! it remembers that its variable changed, and the value is taken from the slot when it is published.
 
+use super::aggregate_item::AggregateItem;
 use super::events::EventItem;
 use super::kept_values::KeptValues;
 use crate::account::{Account, Category, Charge, Exhausted, HeapSize, allocation};
 use crate::authorization::Denial;
+use crate::history::HistoryValue;
 use crate::limits::cost;
 use crate::space::NodeIx;
 use crate::space::page::Page;
@@ -114,6 +116,8 @@ pub(crate) struct ItemExt {
     pub(crate) sampling: u64,
     /// What an item needs that monitors events.
     pub(crate) events: Option<Box<EventItem>>,
+    /// What an item needs that has an AggregateFilter.
+    pub(crate) aggregate: Option<Box<AggregateItem>>,
     /// The number of the last write that the item has looked at.
     pub(super) seen: u32,
     /// For everything here but the values.
@@ -135,6 +139,7 @@ impl ItemExt {
             polled: None,
             sampling: 0,
             events: None,
+            aggregate: None,
             seen: 0,
             charge: account.charge_anyway(Category::MonitoredItems, cost::RARE_MONITORED_ITEM),
         }
@@ -197,6 +202,20 @@ impl Sample {
     pub(crate) fn set_overflow(&mut self) {
         let status = self.status().with_overflow();
         self.set_status(status);
+    }
+
+    /// The value with its source time, or that of the server.
+    fn history_value(&self) -> Option<HistoryValue> {
+        let (source, server, value) = match self {
+            Self::Slot(snapshot) => (snapshot.source, snapshot.server, snapshot.value()),
+            Self::Value(value) => (
+                value.source_timestamp.unwrap_or(UtcTime::NULL),
+                value.server_timestamp.unwrap_or(UtcTime::NULL),
+                value.value.clone().unwrap_or_default(),
+            ),
+        };
+        let source = if source.is_null() { server } else { source };
+        (!source.is_null()).then(|| HistoryValue { source, server, status: self.status(), value })
     }
 
     pub(super) fn set_status(&mut self, status: StatusCode) {
@@ -340,7 +359,9 @@ impl Item {
     /// Whether more than the newest value is kept.
     #[inline]
     pub(crate) fn is_queued(&self) -> bool {
-        self.ext.as_ref().is_some_and(|ext| ext.queue_size > 1 || self.slot.is_none())
+        self.ext
+            .as_ref()
+            .is_some_and(|ext| ext.queue_size > 1 || self.slot.is_none() || ext.aggregate.is_some())
     }
 
     /// Whether the item has its value from the slot at publish, and nothing rare to look at.
@@ -482,9 +503,21 @@ impl Item {
         }
     }
 
+    /// Takes a sampled value: into the queue, or for the item's aggregate. Returns whether a value was lost.
+    #[inline]
+    pub(crate) fn enqueue(&mut self, sample: Sample) -> bool {
+        if let Some(aggregate) = self.ext.as_mut().and_then(|ext| ext.aggregate.as_mut()) {
+            if let Some(value) = sample.history_value() {
+                aggregate.collect(value);
+            }
+            return false;
+        }
+        self.keep(sample)
+    }
+
     /// Puts a value into the queue; when it is full the discard policy decides, and the Overflow bit tells
     /// (Part 4 §5.13.1.5). Returns whether a value was lost.
-    pub(crate) fn enqueue(&mut self, sample: Sample) -> bool {
+    pub(crate) fn keep(&mut self, sample: Sample) -> bool {
         let semantics = self.has(flag::SEMANTICS);
         self.set(flag::SEMANTICS, false);
         let Some(ext) = &mut self.ext else { return false };

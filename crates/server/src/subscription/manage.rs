@@ -1,5 +1,6 @@
 //! Creating, modifying and deleting subscriptions and items: what the services ask of the engine.
 
+use super::aggregate_item::AggregateSpec;
 use super::filter::Filter;
 use super::item::{Item, ItemExt, NONE, flag};
 use super::phase::Phase;
@@ -49,6 +50,8 @@ pub(crate) struct Settings {
     pub(crate) queue_size: u32,
     pub(crate) discard_oldest: bool,
     pub(crate) filter: Filter,
+    /// An AggregateFilter, which takes the place of the other filter.
+    pub(crate) aggregate: Option<AggregateSpec>,
 }
 
 /// What the client is told.

@@ -26,7 +26,11 @@ impl Engine {
             if !item.is_queued() {
                 item.flags |= flag::FORCED | flag::DIRTY;
             } else if item.ext.as_ref().is_some_and(|ext| ext.values.is_empty()) {
-                if let Some(snapshot) = item.sample(pages) {
+                if item.aggregate().is_some() {
+                    if let Some(value) = item.last_aggregate() {
+                        item.keep(Sample::Value(Box::new(value)));
+                    }
+                } else if let Some(snapshot) = item.sample(pages) {
                     // A write since then may still be on its way: it is then told of here.
                     let missed = item.group == EVERY_WRITE && item.has_missed(&snapshot);
                     item.remember(&snapshot);

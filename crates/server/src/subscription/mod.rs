@@ -8,7 +8,7 @@
 //! - [`state`]: the publishing state table; [`subscription`]: its variables;
 //! - [`item`], [`filter`], [`kept_values`]: MonitoredItems; [`groups`], [`sampling`]: rate groups; [`changes`], [`watch`]: from dirty slots to
 //!   ready lists;
-//! - `events`: items that report events;
+//! - `events`: items that report events; `aggregates`, `aggregate_item`: items that report aggregates;
 //! - [`phase`]: when in its interval a subscription publishes;
 //! - [`publish`]: cycles, messages and the sessions' Publish queues; [`retransmission`]: what can be republished;
 //! - [`manage`]: creating, modifying and deleting, as the services ask; `settings`: how items sample and queue; `methods`: as methods ask; `places`: where
@@ -17,6 +17,8 @@
 //! - [`moving`]: to another session, and to another shard's engine; [`item_ids`], [`homes`]: what finds them there.
 
 mod access;
+pub(crate) mod aggregate_item;
+mod aggregates;
 mod changes;
 pub(crate) mod events;
 pub(crate) mod filter;

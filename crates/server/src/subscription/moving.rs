@@ -128,6 +128,7 @@ impl Engine {
             .collect();
         subscription.ready = Vec::new();
         subscription.ready_events = VecDeque::new();
+        subscription.aggregates = Vec::new();
         subscription.ready_head = 0;
         let indexes = core::mem::take(&mut subscription.items);
         let ids = subscription.ids.take();
@@ -241,6 +242,7 @@ impl Engine {
             self.after_enqueue(*index, false);
         }
         for index in &indexes {
+            self.note_aggregate(*index);
             self.resume_item(*index, now);
             self.arrive_events(*index);
         }

@@ -165,6 +165,9 @@ impl Engine {
         if matches!(expiry, Expiry::Wait(_)) {
             return;
         }
+        if self.subscription(place).is_some_and(|subscription| !subscription.aggregates.is_empty()) {
+            self.calculate_aggregates(place, now);
+        }
         // Looked for once in a cycle: it samples items.
         let has_notifications = self.has_notifications(place);
         if !has_notifications && self.stays_silent(place) {

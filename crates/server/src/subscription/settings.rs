@@ -1,6 +1,7 @@
 //! How items sample and queue: what clients ask for, what they get, and how to go on after they have modified it.
 
 use super::Engine;
+use super::aggregate_item::AggregateItem;
 use super::changes::mark_dirty;
 use super::groups::on_grid;
 use super::item::{AT_PUBLISH, EVERY_WRITE, INTERVAL_UNIT, flag};
@@ -56,7 +57,9 @@ impl Engine {
             asked => on_grid(asked).clamp(fastest, slowest),
         };
         let mut queue_size = settings.queue_size.clamp(1, limits.queue_size_max.max(1));
+        let aggregate = settings.aggregate.map(|spec| spec.revised(now.utc));
         let rare = queue_size > 1
+            || aggregate.is_some()
             || settings.filter.deadband.is_some()
             || settings.filter.trigger == Trigger::StatusValueTimestamp;
         let Self { items, subscriptions, .. } = self;
@@ -68,8 +71,18 @@ impl Engine {
             is_new = item.ext.is_none();
             let ext = item.ext.get_or_insert_with(|| Box::new(ItemExt::new(subscription.kept.account())));
             queue_size = ext.values.resize(queue_size);
+            match (&mut ext.aggregate, aggregate) {
+                (Some(present), Some(spec)) => present.modify(spec),
+                (none, Some(spec)) => {
+                    *none = Some(Box::new(AggregateItem::new(spec, subscription.kept.account())));
+                }
+                (present, None) => *present = None,
+            }
         }
-        let group = if sampling_interval == 0.0 && queue_size > 1 {
+        // An aggregate is made of all values.
+        let takes_all = aggregate.is_some() && !polled;
+        let sampling_interval = if takes_all { 0.0 } else { sampling_interval };
+        let group = if sampling_interval == 0.0 && (queue_size > 1 || takes_all) {
             EVERY_WRITE
         } else if queue_size == 1 && !polled && sampling_interval <= publishing {
             AT_PUBLISH | units(nanos_from_millis(sampling_interval))
@@ -93,6 +106,9 @@ impl Engine {
             }
         }
         self.end_change(index, group, waits, now);
+        if aggregate.is_some() {
+            self.note_aggregate(index);
+        }
         let item = self.items.get(index as usize);
         if !goes_on && item.is_some_and(|item| item.has(flag::ENABLED) && item.is_queued()) {
             // What changed since the last report is the first value in the queue.

@@ -145,6 +145,8 @@ pub(crate) struct Subscription {
     pub(crate) items: Vec<u32>,
     /// The ids of its items, if it came from another shard.
     pub(crate) ids: Option<Box<ItemIds>>,
+    /// Those with an AggregateFilter; some may be gone already.
+    pub(crate) aggregates: Vec<u32>,
     /// How many of them are not disabled.
     pub(crate) enabled_items: u32,
     /// Whether any item ever triggered another one; most subscriptions never look for links.
@@ -195,6 +197,7 @@ impl Subscription {
             notification_len: 32,
             items: Vec::new(),
             ids: None,
+            aggregates: Vec::new(),
             enabled_items: 0,
             has_links: false,
             has_lost_items: false,

@@ -129,6 +129,7 @@ impl World {
             queue_size,
             discard_oldest: true,
             filter: Filter::DEFAULT,
+            aggregate: None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Services through the wire: a client channel and a shard, joined in memory, in virtual time.
 
+mod aggregates;
 mod attacks;
 mod attribute;
 mod audit;

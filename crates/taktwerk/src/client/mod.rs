@@ -1,7 +1,7 @@
 //! Clients: connecting, reading, writing, browsing, calling, subscribing.
 //!
 //! - [`builder`]: how to connect; [`error`]: what can go wrong; [`node_id`]: what can stand for a node;
-//! - [`attribute`], [`browse`], [`call`], [`node_management`]: the services;
+//! - [`attribute`], [`browse`], [`call`], [`history`], [`node_management`]: the services;
 //! - [`subscription`]: what is monitored, and changes of values as a stream; [`item`]: what can be monitored;
 //! - [`dynamic`]: structures that only the server knows.
 
@@ -11,6 +11,7 @@ pub mod builder;
 pub mod call;
 pub mod dynamic;
 pub mod error;
+pub mod history;
 pub mod item;
 pub mod node_id;
 pub mod node_management;
@@ -20,6 +21,7 @@ pub use attribute::Attribute;
 pub use browse::BrowseOptions;
 pub use builder::ClientBuilder;
 pub use error::Error;
+pub use history::{HistoryPage, HistoryPages, HistoryQuery, HistoryRange};
 pub use item::Item;
 pub use node_id::ToNodeId;
 pub use node_management::NewNode;

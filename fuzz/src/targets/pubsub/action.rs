@@ -7,7 +7,8 @@ use std::sync::Arc;
 use taktwerk_crypto::SeededEntropy;
 use taktwerk_crypto::pubsub_aws::AwsPubSubProvider;
 use taktwerk_pubsub::action::{
-    ActionDescription, ActionEngine, ActionMapping, ActionTarget, Request, Requestor, RequestorOptions, Responder, ResponderOptions,
+    ActionDescription, ActionEngine, ActionMapping, ActionTarget, Request, Requestor, RequestorOptions,
+    Responder, ResponderOptions,
 };
 use taktwerk_pubsub::config::build::field;
 use taktwerk_pubsub::config::{Connection, DataSetWriter, GroupSecurity, WriterGroup};

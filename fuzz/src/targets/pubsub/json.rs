@@ -79,8 +79,7 @@ fn actions() -> (Requestor, Responder) {
     options.allow_unsecured = true;
     (options.mapping, options.reliable) = (ActionMapping::Json, true);
     let target = ActionTarget { data_set_writer_id: 1, action_target_id: 1 };
-    let mut responder =
-        Responder::new(options, [target], provider, entropy(2)).expect("it may be unsecured");
+    let mut responder = Responder::new(options, [target], provider, entropy(2)).expect("it may be unsecured");
     let fields = FIELDS.iter().map(|(name, kind)| field(name, *kind)).collect();
     let request = DataSetMetaDataType { name: "a".into(), fields, ..Default::default() };
     let description = ActionDescription {

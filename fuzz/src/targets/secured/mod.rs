@@ -18,8 +18,8 @@ use server::{Host, Link, split, tokens};
 use std::sync::Arc;
 use taktwerk_channel::ChannelConfig;
 use taktwerk_client::{ClientConfig, ConnectionId, Delivery, Effect, Identity, JobToken, Security, Target};
-use taktwerk_crypto_dummy::{DummyProvider, certificate};
 use taktwerk_crypto::{CryptoError, Job, JobOutput, MessageSecurityMode, Provider, SecurityPolicy};
+use taktwerk_crypto_dummy::{DummyProvider, certificate};
 use taktwerk_schema::{
     ActivateSessionRequest, CreateSessionRequest, ReadRequest, ReadResponse, RequestHeader, ResponseHeader,
     ServiceFault, ids::encoding_ids as id, service::Response,

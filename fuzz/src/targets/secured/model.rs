@@ -5,11 +5,11 @@
 use std::sync::Arc;
 use taktwerk_channel::ephemeral;
 use taktwerk_client::EndpointUrl;
-use taktwerk_crypto_dummy::{DummyProvider, certificate};
 use taktwerk_crypto::secret::uses_ephemeral_keys;
 use taktwerk_crypto::{
     EphemeralKey, MessageSecurityMode, OpenSecret, Provider, SealSecret, SecurityPolicy, SessionBinding,
 };
+use taktwerk_crypto_dummy::{DummyProvider, certificate};
 use taktwerk_schema::{
     ActivateSessionRequest, ActivateSessionResponse, CreateSessionRequest, CreateSessionResponse,
     EndpointDescription, EphemeralKeyType, IssuedIdentityToken, UserNameIdentityToken, UserTokenPolicy,

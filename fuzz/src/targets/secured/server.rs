@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use taktwerk_channel::{Channel, ChannelConfig, Event, ephemeral};
 use taktwerk_client::ConnectionId;
-use taktwerk_crypto_dummy::{DummyProvider, certificate};
 use taktwerk_crypto::{EphemeralKey, Job, MessageSecurityMode, Provider, SecurityPolicy, SessionBinding};
+use taktwerk_crypto_dummy::{DummyProvider, certificate};
 use taktwerk_schema::{
     ActivateSessionRequest, ActivateSessionResponse, ApplicationDescription, CreateSessionRequest,
     CreateSessionResponse, EndpointDescription, EphemeralKeyType, GetEndpointsResponse, RequestHeader,

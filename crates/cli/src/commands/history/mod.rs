@@ -14,18 +14,11 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
+use taktwerk_client::history::{HistoryError, HistoryPage, HistoryQuery, HistoryRange, HistoryReader};
 use taktwerk_lab::table::{Align, Table};
 use taktwerk_net::clock;
-use taktwerk_schema::{
-    AggregateConfiguration, HistoryData, HistoryModifiedData, HistoryReadRequest, HistoryReadResult,
-    HistoryReadValueId, ModificationInfo, ReadAtTimeDetails, ReadProcessedDetails, ReadRawModifiedDetails,
-    TimestampsToReturn,
-};
 use taktwerk_server::history::aggregate::Aggregate;
-use taktwerk_types::{ByteString, DataValue, ExtensionObject, NodeId, StatusCode, UtcTime, Variant};
-
-/// Values that one response may hold.
-const PAGE: u32 = 100_000;
+use taktwerk_types::{DataValue, NodeId, StatusCode, UtcTime, Variant};
 
 /// Arguments of `taktwerk history`.
 #[derive(Debug, Args)]
@@ -110,14 +103,6 @@ fn aggregate(text: &str) -> Result<Aggregate, String> {
     })
 }
 
-/// What was read.
-#[derive(Default)]
-struct Found {
-    values: Vec<DataValue>,
-    /// Of `--modified`: one for each value.
-    modifications: Vec<ModificationInfo>,
-}
-
 /// Reads and prints.
 pub(crate) fn run(arguments: &HistoryArgs, output: Output) -> Result<(), Failure> {
     let mut session = Session::connect(&arguments.connection)?;
@@ -153,91 +138,42 @@ fn width() -> usize {
     if columns >= 40 { columns.min(160) } else { 100 }
 }
 
-fn details(arguments: &HistoryArgs) -> ExtensionObject {
-    let (start_time, end_time) = (arguments.from, arguments.to);
-    if let (Some(aggregate), Some(every)) = (arguments.aggregate, arguments.every) {
-        return ExtensionObject::new(&ReadProcessedDetails {
-            start_time,
-            end_time,
-            processing_interval: every.as_secs_f64() * 1e3,
-            aggregate_type: vec![NodeId::numeric(0, aggregate.id())],
-            aggregate_configuration: AggregateConfiguration {
-                use_server_capabilities_defaults: true,
-                ..Default::default()
-            },
-        });
+fn query(arguments: &HistoryArgs) -> HistoryQuery {
+    let range = HistoryRange { start: Some(arguments.from), end: Some(arguments.to), limit: arguments.count };
+    match (arguments.aggregate, arguments.every) {
+        (Some(aggregate), Some(interval)) => HistoryQuery::Processed {
+            start: arguments.from,
+            end: arguments.to,
+            aggregate: aggregate.node_id(),
+            interval,
+            configuration: None,
+        },
+        _ if !arguments.at.is_empty() => HistoryQuery::AtTimes(arguments.at.clone()),
+        _ if arguments.modified => HistoryQuery::Modified(range),
+        _ => HistoryQuery::Raw { range, bounds: arguments.bounds },
     }
-    if !arguments.at.is_empty() {
-        let req_times = arguments.at.clone();
-        return ExtensionObject::new(&ReadAtTimeDetails { req_times, use_simple_bounds: false });
-    }
-    let wanted = arguments.count.map_or(PAGE, |count| u32::try_from(count).unwrap_or(PAGE).min(PAGE));
-    ExtensionObject::new(&ReadRawModifiedDetails {
-        is_read_modified: arguments.modified,
-        start_time,
-        end_time,
-        num_values_per_node: wanted,
-        return_bounds: arguments.bounds,
-    })
 }
 
 /// Reads page after page.
-fn read(arguments: &HistoryArgs, session: &mut Session, node: &NodeId) -> Result<Found, Failure> {
-    let details = details(arguments);
+fn read(arguments: &HistoryArgs, session: &mut Session, node: &NodeId) -> Result<HistoryPage, Failure> {
+    let mut reader = HistoryReader::new(node.clone(), &query(arguments));
     let wanted = arguments.count.unwrap_or(usize::MAX);
-    let mut found = Found::default();
-    let mut continuation_point = ByteString::default();
-    loop {
-        let result = ask(session, &details, node, continuation_point, false)?;
-        if result.status_code.is_bad() {
-            return Err(refused(node, result.status_code));
-        }
-        let damaged = |error: taktwerk_types::DecodeError| {
-            Failure::BadStatus(format!("the server's history of {node} cannot be read: {error}"))
-        };
-        if arguments.modified && !result.history_data.is_null() {
-            let data: HistoryModifiedData = result.history_data.decode().map_err(damaged)?;
-            found.values.extend(data.data_values);
-            found.modifications.extend(data.modification_infos);
-        } else if !result.history_data.is_null() {
-            let data: HistoryData = result.history_data.decode().map_err(damaged)?;
-            found.values.extend(data.data_values);
-        }
-        continuation_point = result.continuation_point;
-        if continuation_point.as_bytes().is_empty() {
-            break;
-        }
-        if found.values.len() >= wanted {
-            // The server need not keep it.
-            ask(session, &details, node, continuation_point, true)?;
-            break;
+    let mut found = HistoryPage::default();
+    while let Some(mut request) = reader.request() {
+        let response =
+            session.client().call(&mut request).map_err(|error| crate::session::failure(&error))?;
+        let page = reader.accept(response).map_err(|error| match error {
+            HistoryError::Status(status) => refused(node, status),
+            error => Failure::BadStatus(format!("cannot read the history of {node}: {error}")),
+        })?;
+        found.append(page);
+        if found.len() >= wanted {
+            reader.finish();
         }
     }
     found.values.truncate(wanted);
+    found.modifications.truncate(wanted);
     Ok(found)
-}
-
-fn ask(
-    session: &mut Session,
-    details: &ExtensionObject,
-    node: &NodeId,
-    continuation_point: ByteString,
-    release: bool,
-) -> Result<HistoryReadResult, Failure> {
-    let mut request = HistoryReadRequest {
-        history_read_details: details.clone(),
-        timestamps_to_return: TimestampsToReturn::BOTH,
-        release_continuation_points: release,
-        nodes_to_read: vec![HistoryReadValueId {
-            node_id: node.clone(),
-            continuation_point,
-            ..Default::default()
-        }],
-        ..Default::default()
-    };
-    let response = session.client().call(&mut request).map_err(|error| crate::session::failure(&error))?;
-    let none = || Failure::BadStatus("the server gave no result".to_owned());
-    response.results.into_iter().next().ok_or_else(none)
 }
 
 fn refused(node: &NodeId, status: StatusCode) -> Failure {
@@ -258,7 +194,7 @@ fn full(time: Option<UtcTime>) -> String {
     time.map(|time| time.to_string()).unwrap_or_default()
 }
 
-fn table(found: &Found) -> String {
+fn table(found: &HistoryPage) -> String {
     let mut columns = vec![("source time", Align::Left), ("value", Align::Right), ("status", Align::Left)];
     if !found.modifications.is_empty() {
         columns.extend([("change", Align::Left), ("at", Align::Left), ("by", Align::Left)]);
@@ -278,7 +214,7 @@ fn table(found: &Found) -> String {
     table.to_string()
 }
 
-fn csv(found: &Found) -> String {
+fn csv(found: &HistoryPage) -> String {
     let has_changes = !found.modifications.is_empty();
     let mut text = String::from("source_time,server_time,value,status");
     text.push_str(if has_changes { ",change,changed_at,changed_by\n" } else { "\n" });
@@ -312,7 +248,7 @@ fn quoted(field: &str) -> String {
     }
 }
 
-fn documents(found: &Found) -> Vec<Value> {
+fn documents(found: &HistoryPage) -> Vec<Value> {
     let one = |(index, value): (usize, &DataValue)| {
         let mut document = output::data_value(value);
         if let (Some(object), Some(info)) = (document.as_object_mut(), found.modifications.get(index)) {

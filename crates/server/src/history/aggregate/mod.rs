@@ -18,7 +18,7 @@ mod tests;
 
 use taktwerk_schema::AggregateConfiguration;
 use taktwerk_schema::ids::object_ids as o;
-use taktwerk_types::StatusCode;
+use taktwerk_types::{NodeId, StatusCode};
 
 pub use compute::compute;
 pub use interval::Interval;
@@ -143,6 +143,12 @@ aggregates! {
 }
 
 impl Aggregate {
+    /// The NodeId of its AggregateFunction object.
+    #[must_use]
+    pub const fn node_id(self) -> NodeId {
+        NodeId::numeric(0, self.id())
+    }
+
     /// By the id of its object.
     #[must_use]
     pub fn from_id(id: u32) -> Option<Self> {

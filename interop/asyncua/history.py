@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""History against asyncua, both ways.
+
+    history.py client URL      reads and checks the history of the demo plant of a Taktwerk server
+    history.py serve           a server with a variable that it historizes; prints READY URL and the NodeId
+                               The values are 0, 1, 2 … 199 and one second apart.
+
+The client prints a line for each check and `count: N passed, M failed`, and ends with 1 if one failed.
+"""
+
+import asyncio
+import datetime
+import sys
+
+from asyncua import Client, Server, ua
+from asyncua.server.history import HistoryDict
+
+LEVEL = "Plant/Boiler/Level"
+HOUR = datetime.timedelta(hours=1)
+
+
+class Checks:
+    def __init__(self):
+        self.passed = self.failed = 0
+
+    def __call__(self, name, ok, detail=""):
+        self.passed += bool(ok)
+        self.failed += not ok
+        print(f"{'ok    ' if ok else 'FAILED'} {name} {detail}")
+
+
+async def processed(client, node, start, end, interval, aggregate):
+    details = ua.ReadProcessedDetails()
+    details.StartTime, details.EndTime = start, end
+    details.ProcessingInterval = interval
+    details.AggregateType = [ua.NodeId(aggregate)]
+    details.AggregateConfiguration = ua.AggregateConfiguration(UseServerCapabilitiesDefaults=True)
+    return await read(client, node, details)
+
+
+async def read(client, node, details):
+    item = ua.HistoryReadValueId()
+    item.NodeId = node.nodeid
+    params = ua.HistoryReadParameters()
+    params.HistoryReadDetails = details
+    params.TimestampsToReturn = ua.TimestampsToReturn.Both
+    params.NodesToRead = [item]
+    (result,) = await client.uaclient.history_read(params)
+    result.StatusCode.check()
+    return result.HistoryData.DataValues
+
+
+async def check(url):
+    checks = Checks()
+    async with Client(url) as client:
+        index = await client.get_namespace_index("urn:taktwerk:demo-plant")
+        node = client.get_node(ua.NodeId(LEVEL, index))
+        end = datetime.datetime.now(datetime.timezone.utc)
+        start = end - HOUR / 2
+        values = await node.read_raw_history(start, end, 0)
+        times = [value.SourceTimestamp for value in values]
+        checks("raw", len(values) > 100 and times == sorted(times), f"{len(values)} values")
+        last = await node.read_raw_history(None, end, 5)
+        stamps = [value.SourceTimestamp for value in last]
+        checks("the last ones", len(last) == 5 and stamps == sorted(stamps, reverse=True), str(len(last)))
+        first = await node.read_raw_history(start, None, 7)
+        checks("the first ones", [value.Value for value in first] == [value.Value for value in values[:7]])
+        numbers = [value.Value.Value for value in values]
+        ids = ua.ObjectIds
+        (count,) = await processed(client, node, start, end, 0.0, ids.AggregateFunction_Count)
+        checks("Count", count.Value.Value == len(values), f"{count.Value.Value} of {len(values)}")
+        (mean,) = await processed(client, node, start, end, 0.0, ids.AggregateFunction_Average)
+        expected = sum(numbers) / len(numbers)
+        checks("Average", abs(mean.Value.Value - expected) < 1e-9, f"{mean.Value.Value} and {expected}")
+        (most,) = await processed(client, node, start, end, 0.0, ids.AggregateFunction_Maximum)
+        checks("Maximum", most.Value.Value == max(numbers), str(most.Value.Value))
+        minutes = await processed(client, node, start, end, 60_000.0, ids.AggregateFunction_TimeAverage)
+        checks("TimeAverage per minute", len(minutes) == 30, str(len(minutes)))
+        at = ua.ReadAtTimeDetails()
+        at.ReqTimes = [value.SourceTimestamp for value in values[10:13]]
+        found = await read(client, node, at)
+        checks("at times", [one.Value for one in found] == [value.Value for value in values[10:13]])
+        folder = client.get_node(ua.ObjectIds.ObjectsFolder)
+        try:
+            await folder.read_raw_history(start, end, 1)
+            checks("a node without history", False, "was read")
+        except ua.UaStatusCodeError as error:
+            checks("a node without history", True, type(error).__name__)
+    print(f"count: {checks.passed} passed, {checks.failed} failed")
+    return 1 if checks.failed else 0
+
+
+async def serve():
+    server = Server()
+    await server.init()
+    server.set_endpoint("opc.tcp://127.0.0.1:0")
+    server.set_security_policy([ua.SecurityPolicyType.NoSecurity])
+    index = await server.register_namespace("urn:asyncua:history")
+    variable = await server.nodes.objects.add_variable(ua.NodeId("Ramp", index), "Ramp", 0.0)
+    await server.start()
+    storage = HistoryDict()
+    await storage.init()
+    server.iserver.history_manager.set_storage(storage)
+    await server.historize_node_data_change(variable, period=None, count=1000)
+    start = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(minutes=10)
+    for number in range(200):
+        value = ua.DataValue(ua.Variant(float(number), ua.VariantType.Double))
+        value.SourceTimestamp = start + datetime.timedelta(seconds=number)
+        value.ServerTimestamp = value.SourceTimestamp
+        await storage.save_node_value(variable.nodeid, value)
+    port = server.bserver._server.sockets[0].getsockname()[1]
+    print(f"READY opc.tcp://127.0.0.1:{port} ns={index};s=Ramp", flush=True)
+    await asyncio.sleep(120)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["client"]:
+        sys.exit(asyncio.run(check(sys.argv[2])))
+    asyncio.run(serve())

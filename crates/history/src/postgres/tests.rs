@@ -249,7 +249,7 @@ fn a_database_that_is_away_is_an_error_that_says_so_and_nothing_that_was_stored_
     let store = server.open();
     let key: NodeKey = "nsu=urn:test;s=away".into();
     let mut stored = 0i64;
-    let mut append = |from: i64| {
+    let append = |from: i64| {
         let batch: Vec<_> = (from..from + 1_000).map(|at| (Arc::clone(&key), value(at, at as f64))).collect();
         store.append(&batch)
     };

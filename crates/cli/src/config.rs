@@ -35,6 +35,14 @@ pub(crate) enum ConfigCommand {
         #[cfg(feature = "gateway")]
         #[arg(long, value_name = "HOST[:PORT]")]
         modbus: Vec<String>,
+        /// Show the topics of an MQTT broker at mqtt://HOST[:PORT].
+        #[cfg(feature = "gateway")]
+        #[arg(long, value_name = "URL")]
+        mqtt: Vec<String>,
+        /// Mirror an OPC UA server at opc.tcp://HOST[:PORT].
+        #[cfg(feature = "gateway")]
+        #[arg(long, value_name = "URL")]
+        opcua: Vec<String>,
     },
 }
 
@@ -43,8 +51,9 @@ pub(crate) fn run(command: &ConfigCommand, output: Output) -> Result<(), Failure
     match command {
         ConfigCommand::Check { file } => check(file, output),
         #[cfg(feature = "gateway")]
-        ConfigCommand::Init { file, modbus } => {
-            let wishes = taktwerk_gateway::init::Wishes { modbus: modbus.clone() };
+        ConfigCommand::Init { file, modbus, mqtt, opcua } => {
+            let (modbus, mqtt, opcua) = (modbus.clone(), mqtt.clone(), opcua.clone());
+            let wishes = taktwerk_gateway::init::Wishes { modbus, mqtt, opcua };
             if wishes.is_empty() { init(file, output) } else { init_gateway(file, &wishes, output) }
         }
         ConfigCommand::Apply { file } => apply(file, output),

@@ -1,6 +1,8 @@
 //! A gateway as its file describes it.
 
 use crate::adapter::modbus::Modbus;
+use crate::adapter::mqtt::Mqtt;
+use crate::adapter::opcua::OpcUa;
 use crate::adapter::simulation::Simulation;
 use crate::fields::{Fields, Mistake, Sections};
 use crate::settings::SourceSettings;
@@ -70,7 +72,12 @@ macro_rules! kind {
 
 const SECOND: Option<Duration> = Some(Duration::from_secs(1));
 
-const KINDS: [SourceKind; 2] = [kind!("modbus", SECOND, Modbus), kind!("simulation", SECOND, Simulation)];
+const KINDS: [SourceKind; 4] = [
+    kind!("modbus", SECOND, Modbus),
+    kind!("mqtt", None, Mqtt),
+    kind!("opcua", None, OpcUa),
+    kind!("simulation", SECOND, Simulation),
+];
 
 impl GatewayConfig {
     /// Reads the sections of a configuration file that belong to the gateway; `None` if there are none.

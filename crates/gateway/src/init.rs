@@ -8,6 +8,10 @@ use core::fmt::Write;
 pub struct Wishes {
     /// Modbus devices, as `host[:port]`.
     pub modbus: Vec<String>,
+    /// MQTT brokers, as `mqtt://host[:port]`.
+    pub mqtt: Vec<String>,
+    /// OPC UA servers, as `opc.tcp://host[:port]`.
+    pub opcua: Vec<String>,
 }
 
 const HEAD: &str = r#"# A gateway: taktwerk serve --config FILE
@@ -57,11 +61,52 @@ const MODBUS_TAGS: &str = r#"
 # access = "read-write"          # default: "read"
 "#;
 
+const MQTT: &str = r##"
+[[source]]
+name = "NAME"
+type = "mqtt"
+url = "URL"
+version = "3.1.1"                # or "5"
+nodes_max = 1000                 # variables that messages may add
+# user = "gateway"
+# password_file = "mqtt.password"
+
+# Everything that the broker has, to begin with: a variable for each topic and for each value of an object of JSON.
+[[tag]]
+source = "NAME"
+name = "{last}"
+path = "NAME/{parent}"
+topic = "#"
+expand = true
+
+# [[tag]]
+# source = "NAME"
+# name = "Oven temperature"
+# topic = "plant/oven/state"
+# json = "$.temperature"
+# type = "Double"
+# units = "°C"
+"##;
+
+const OPCUA: &str = r#"
+[[source]]
+name = "NAME"
+type = "opcua"
+url = "URL"
+# What is mirrored, with all that is below. i=85 is the Objects folder; `taktwerk browse` shows nodes.
+mirror = ["i=85"]
+publishing_interval = "500 ms"
+security = "none"                # "best" takes certificates from the folder pki
+# pki = "pki-gateway"
+# user = "gateway"
+# password_file = "opcua.password"
+"#;
+
 impl Wishes {
     /// Whether nothing was wished for.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.modbus.is_empty()
+        self.modbus.is_empty() && self.mqtt.is_empty() && self.opcua.is_empty()
     }
 
     /// The text of the file.
@@ -84,6 +129,30 @@ impl Wishes {
             );
             text.push_str(&MODBUS_TAGS.replace("SOURCE", &name));
         }
+        for (index, url) in self.mqtt.iter().enumerate() {
+            if url.contains('@') {
+                return Err(
+                    "users do not belong into the URL; write user and password_file into the file".to_owned()
+                );
+            }
+            let address = url.strip_prefix("mqtt://").or_else(|| url.strip_prefix("mqtts://"));
+            if address.and_then(|address| host_and_port(address.trim_end_matches('/'), 1883)).is_none() {
+                return Err(format!(
+                    "{url:?} is no URL of a broker; write mqtt://HOST:1883 or mqtts://HOST:8883"
+                ));
+            }
+            text.push_str(&MQTT.replace("NAME", &format!("mqtt-{}", index + 1)).replace("URL", url));
+        }
+        for (index, url) in self.opcua.iter().enumerate() {
+            let address =
+                url.strip_prefix("opc.tcp://").map(|rest| rest.split('/').next().unwrap_or_default());
+            let is_plain =
+                url.chars().all(|char| char.is_ascii_graphic() && !matches!(char, '"' | '\\' | '@'));
+            if !is_plain || address.and_then(|address| host_and_port(address, 4840)).is_none() {
+                return Err(format!("{url:?} is no URL of an OPC UA server; write opc.tcp://HOST:4840"));
+            }
+            text.push_str(&OPCUA.replace("NAME", &format!("opcua-{}", index + 1)).replace("URL", url));
+        }
         Ok(text)
     }
 }
@@ -97,13 +166,16 @@ mod tests {
 
     #[test]
     fn what_is_written_is_a_configuration() {
-        let wishes = Wishes { modbus: vec!["plc7".to_owned(), "[::1]:1502".to_owned()] };
+        let wishes = Wishes {
+            modbus: vec!["plc7".to_owned(), "[::1]:1502".to_owned()],
+            mqtt: vec!["mqtt://broker".to_owned()],
+            opcua: vec!["opc.tcp://plc:4841/path".to_owned()],
+        };
         let text = wishes.file().unwrap();
         let file = ConfigFile::parse(Path::new("g.toml"), &text).unwrap();
         assert!(!file.config().server.simulated_plant && file.is_loopback());
         let gateway = GatewayConfig::parse(Path::new("g.toml"), &text).unwrap().unwrap();
-        assert_eq!(gateway.sources.len(), wishes.modbus.len());
-        assert!(gateway.sources.iter().all(|source| !source.tags.is_empty()));
+        assert_eq!(gateway.sources.len(), 4);
         // The settings in comments exist, too.
         let all: String = text
             .lines()
@@ -115,11 +187,17 @@ mod tests {
             })
             .collect();
         ConfigFile::parse(Path::new("g.toml"), &all).unwrap();
-        GatewayConfig::parse(
-            Path::new("g.toml"),
-            &all.replace("source = \"modbus-2\"\nname = \"Temp", "source = \"modbus-2\"\nname = \"Temp2"),
-        )
-        .unwrap();
-        assert!(Wishes { modbus: vec!["a b".to_owned()] }.file().is_err());
+        let second = "source = \"modbus-2\"\nname = \"Temp";
+        let all =
+            all.replace(second, &format!("{second}2 ")).replace("security = \"none\"", "security = \"best\"");
+        // The sample with a user is for a machine with TLS.
+        let all = all.replace("mqtt://broker", "mqtts://broker");
+        GatewayConfig::parse(Path::new("g.toml"), &all).unwrap();
+        for wrong in ["a b", "mqtt://", "opc.tcp://", "mqtt://u:p@h", "opc.tcp://h\"", ""] {
+            let list = || vec![wrong.to_owned()];
+            assert!(Wishes { modbus: list(), ..Wishes::default() }.file().is_err(), "{wrong}");
+            assert!(Wishes { mqtt: list(), ..Wishes::default() }.file().is_err(), "{wrong}");
+            assert!(Wishes { opcua: list(), ..Wishes::default() }.file().is_err(), "{wrong}");
+        }
     }
 }

@@ -5,7 +5,8 @@
 //!
 //! - [`GatewayConfig`]: the sections `[gateway]`, `[[source]]` and `[[tag]]` of a file; [`fields`]: settings with their
 //!   lines; [`tag`]: what every tag has; [`value`]: types and conversions;
-//! - [`settings`]: what every source has; [`source`]: what a source is; [`adapter`]: the kinds of sources; [`fault`]: why one does not work; [`connect`]: TCP;
+//! - [`settings`]: what every source has; [`source`]: what a source is; [`adapter`]: the kinds of sources; [`fault`]: why one does not work; [`connect`], [`tls`]: connections;
+//!   [`json_path`]: values within JSON;
 //! - [`feed`]: where readings go: scaling, deadband, budget, quality; [`plant`]: nodes; [`statistics`]: counters;
 //! - [`init`]: files to begin with;
 //! - [`supervisor`]: running sources again and again; [`gateway`]: all of it beside a server.
@@ -20,12 +21,14 @@ pub mod feed;
 pub mod fields;
 pub mod gateway;
 pub mod init;
+pub mod json_path;
 pub mod plant;
 pub mod settings;
 pub mod source;
 pub mod statistics;
 pub mod supervisor;
 pub mod tag;
+pub mod tls;
 pub mod value;
 
 pub use configuration::GatewayConfig;

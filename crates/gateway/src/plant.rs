@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use taktwerk::server::Server;
 use taktwerk::{BuildError, Namespace, Node, Variable};
-use taktwerk_types::{StatusCode, Variant};
+use taktwerk_types::{NodeId, StatusCode, Variant};
 
 /// Decides on what a client writes.
 pub type OnWrite = Arc<dyn Fn(Variant) -> StatusCode + Send + Sync>;
@@ -61,7 +61,12 @@ impl Plant {
         on_write: OnWrite,
     ) -> Result<Variable<Variant>, BuildError> {
         let folder = self.folder(&tag.path)?;
-        let mut builder = folder.variable(&tag.name, kind.zero()).organized();
+        let zero = kind.zero();
+        let is_typed = !zero.is_empty();
+        let mut builder = folder.variable(&tag.name, zero).organized();
+        if !is_typed {
+            builder = builder.data_type(NodeId::numeric(0, u32::from(kind.element.number())));
+        }
         if let Some(every) = every {
             builder = builder.minimum_sampling_interval((every.as_secs_f64() * 1e3) as f32);
         }

@@ -3,71 +3,13 @@
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod device;
+mod stand;
 
 use device::{Device, Mood};
-use std::path::Path;
-use std::time::{Duration, Instant};
-use taktwerk::{Client, RunningServer, Server};
-use taktwerk_gateway::{Gateway, GatewayConfig, PreparedGateway, SourceView};
-use taktwerk_types::{DataValue, StatusCode, Variant};
+use stand::{MS, Stand};
+use std::time::Instant;
+use taktwerk_types::StatusCode;
 use tokio::time::sleep;
-
-const MS: Duration = Duration::from_millis(1);
-
-struct Stand {
-    server: RunningServer,
-    gateway: Gateway,
-    client: Client,
-}
-
-impl Stand {
-    async fn new(text: &str) -> Self {
-        let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
-        let config = GatewayConfig::parse(Path::new("g.toml"), text).unwrap().unwrap();
-        let prepared = PreparedGateway::new(config, &server).unwrap();
-        let server = server.spawn().unwrap();
-        let gateway = prepared.start().unwrap();
-        let client = Client::connect(&server.url()).await.unwrap();
-        Self { server, gateway, client }
-    }
-
-    async fn read(&self, name: &str) -> DataValue {
-        self.client.read(&*format!("nsu=urn:taktwerk:gateway;s={name}")).await.unwrap()
-    }
-
-    /// Waits until a value is as it should be.
-    async fn until(&self, name: &str, what: impl Fn(&DataValue) -> bool) -> DataValue {
-        let end = Instant::now() + Duration::from_secs(20);
-        loop {
-            let value = self.read(name).await;
-            if what(&value) {
-                return value;
-            }
-            assert!(Instant::now() < end, "{name}: {value:?}\n{:?}", self.gateway.sources().views());
-            sleep(10 * MS).await;
-        }
-    }
-
-    async fn value(&self, name: &str, expected: impl Into<Variant>) {
-        let expected = Some(expected.into());
-        self.until(name, |value| value.value == expected && value.status() == StatusCode::GOOD).await;
-    }
-
-    async fn write(&self, name: &str, value: impl Into<Variant>) -> Result<(), StatusCode> {
-        let node = format!("nsu=urn:taktwerk:gateway;s={name}");
-        self.client.write(&*node, value.into()).await.map_err(|error| error.status())
-    }
-
-    fn source(&self, name: &str) -> SourceView {
-        self.gateway.sources().views().into_iter().find(|view| view.name == name).unwrap()
-    }
-
-    async fn end(self) {
-        self.client.disconnect().await;
-        drop(self.gateway);
-        self.server.stop(Duration::from_secs(1));
-    }
-}
 
 fn source(device: &Device, name: &str, more: &str) -> String {
     let retry = if more.contains("retry") { "" } else { "retry = \"50 ms\"\n" };

@@ -1,4 +1,6 @@
 //! The kinds of sources, one module each.
 
 pub mod modbus;
+pub mod mqtt;
+pub mod opcua;
 pub mod simulation;

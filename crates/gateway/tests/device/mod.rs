@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 /// What the device does with requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mood {
+pub(crate) enum Mood {
     Answers,
     Hangs,
     HangsUp,
@@ -22,20 +22,20 @@ pub enum Mood {
 }
 
 #[derive(Debug)]
-pub struct Device {
-    pub address: SocketAddr,
-    pub holding: Mutex<Vec<u16>>,
-    pub coils: Mutex<Vec<bool>>,
-    pub mood: Mutex<Mood>,
-    pub requests: AtomicUsize,
+pub(crate) struct Device {
+    pub(crate) address: SocketAddr,
+    pub(crate) holding: Mutex<Vec<u16>>,
+    pub(crate) coils: Mutex<Vec<bool>>,
+    pub(crate) mood: Mutex<Mood>,
+    pub(crate) requests: AtomicUsize,
     /// Units that answer.
-    pub units: Mutex<Vec<u8>>,
+    pub(crate) units: Mutex<Vec<u8>>,
     /// Whether it knows function 22.
-    pub masks: bool,
+    pub(crate) masks: bool,
 }
 
 impl Device {
-    pub fn start(registers: usize) -> Arc<Self> {
+    pub(crate) fn start(registers: usize) -> Arc<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let device = Arc::new(Self {
             address: listener.local_addr().unwrap(),
@@ -56,11 +56,11 @@ impl Device {
         device
     }
 
-    pub fn set(&self, mood: Mood) {
+    pub(crate) fn set(&self, mood: Mood) {
         *self.mood.lock().unwrap() = mood;
     }
 
-    pub fn asked(&self) -> usize {
+    pub(crate) fn asked(&self) -> usize {
         self.requests.load(Ordering::Relaxed)
     }
 

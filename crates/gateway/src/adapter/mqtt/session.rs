@@ -1,0 +1,196 @@
+//! One connection to a broker.
+
+use super::client::{Connection, Incoming};
+use super::payload::{Part, typed};
+use super::topic::{TOPIC_LEN_MAX, fill};
+use super::{Map, Mqtt};
+use crate::fault::Fault;
+use crate::feed::{Feed, Reading, Write, Writes};
+use crate::statistics::Count;
+use crate::tag::{Access, Tag};
+use crate::value::{Kind, to_json};
+use std::collections::HashMap;
+use taktwerk_types::{BuiltInType, StatusCode, Variant};
+use tokio::time::timeout;
+
+pub(super) async fn run(mqtt: &mut Mqtt, feed: &Feed, writes: &mut Writes) -> Result<(), Fault> {
+    let target = mqtt.target();
+    let deadline = feed.settings().deadline;
+    let mut connection = Connection::new(mqtt, deadline)?;
+    let connected = async {
+        loop {
+            if let Incoming::Connected = connection.next(&target).await? {
+                return Ok::<(), Fault>(());
+            }
+        }
+    };
+    match timeout(deadline, connected).await {
+        Err(_) => return Err(Fault::ConnectTimeout { target, after: deadline }),
+        Ok(connected) => connected?,
+    }
+    let mut asked: Vec<&str> = Vec::new();
+    // Tags with one topic are found by it; the others are looked through.
+    let mut by_topic: HashMap<&str, Vec<usize>> = HashMap::new();
+    let mut wild: Vec<usize> = Vec::new();
+    for (index, map) in mqtt.maps.iter().enumerate() {
+        if !asked.contains(&map.topic.as_str()) {
+            asked.push(&map.topic);
+            if !connection.subscribe(&map.topic, mqtt.qos) {
+                feed.failed(&Fault::other(target.as_str(), format!("cannot subscribe to {}", map.topic)));
+            }
+        }
+        if map.filter.has_wildcards() {
+            wild.push(index);
+        } else {
+            by_topic.entry(&map.topic).or_default().push(index);
+        }
+    }
+    feed.connected();
+    let mut added = core::mem::take(&mut mqtt.added);
+    let outcome = loop {
+        tokio::select! {
+            write = writes.next() => send(&connection, mqtt, feed, &write),
+            incoming = connection.next(&target) => match incoming {
+                Err(fault) => break Err(fault),
+                Ok(Incoming::Message(topic, payload)) => {
+                    if payload.len() > mqtt.payload_max || topic.len() > TOPIC_LEN_MAX {
+                        feed.statistics().add(Count::Dropped, 1);
+                        continue;
+                    }
+                    let exact = by_topic.get(topic.as_str()).into_iter().flatten();
+                    let mut readings = Vec::new();
+                    let mut is_wanted = false;
+                    for index in exact.chain(&wild) {
+                        let Some(map) = mqtt.maps.get(*index) else { continue };
+                        let Some(found) = map.filter.matches(&topic) else { continue };
+                        is_wanted = true;
+                        let parts = map.reader.read(&payload);
+                        if parts.is_empty() {
+                            feed.statistics().add(Count::Invalid, 1);
+                            if let Some(position) = map.position {
+                                readings.push((position, Reading::bad(StatusCode::BAD_TYPE_MISMATCH)));
+                            }
+                        }
+                        for part in parts {
+                            let place = Place { index: *index, map, topic: &topic, found: &found };
+                            readings.extend(place.reading(part, feed, &mut added));
+                        }
+                    }
+                    feed.statistics().add(Count::Dropped, usize::from(!is_wanted));
+                    feed.deliver(readings);
+                }
+                Ok(Incoming::Refused) => {
+                    feed.failed(&Fault::other(target.as_str(), "the broker refuses a topic; may this user read it?"));
+                }
+                Ok(Incoming::Connected) => feed.connected(),
+                Ok(Incoming::Other) => {}
+            },
+        }
+    };
+    mqtt.added = added;
+    outcome
+}
+
+type Added = HashMap<(usize, String, String), Option<usize>>;
+
+/// Where a message belongs.
+struct Place<'a> {
+    index: usize,
+    map: &'a Map,
+    topic: &'a str,
+    found: &'a [&'a str],
+}
+
+impl Place<'_> {
+    fn reading(&self, part: Part, feed: &Feed, added: &mut Added) -> Option<(usize, Reading)> {
+        let Part { path, json, time } = part;
+        if let Some(position) = self.map.position {
+            // With scaling the number is the device's; the tag's type comes afterwards.
+            let wanted = self.map.tag.kind.filter(|_| self.map.tag.scaling.is_identity());
+            let value = Kind::scalar(wanted.unwrap_or(BuiltInType::Double)).of_json(&json);
+            let reading = match value {
+                Some(value) => Reading::good(value).at(time),
+                None => {
+                    feed.statistics().add(Count::Invalid, 1);
+                    Reading::bad(StatusCode::BAD_TYPE_MISMATCH).at(time)
+                }
+            };
+            return Some((position, reading));
+        }
+        let (kind, value) = match self.map.tag.kind {
+            Some(kind) => (Kind::scalar(kind), Kind::scalar(kind).of_json(&json)),
+            None => typed(&json),
+        };
+        let key = (self.index, self.topic.to_owned(), path.join("/"));
+        let position = match added.get(&key) {
+            Some(position) => *position,
+            None if feed.len() >= feed.settings().nodes_max || added.len() >= feed.settings().nodes_max => {
+                None
+            }
+            // Names are kept, so they are bounded, too.
+            None if key.2.len() > TOPIC_LEN_MAX => None,
+            None => {
+                let position = self.add(&path, kind, feed);
+                added.insert(key, position);
+                position
+            }
+        };
+        let Some(position) = position else {
+            feed.statistics().add(Count::Dropped, 1);
+            return None;
+        };
+        let value = value.unwrap_or(Variant::Empty);
+        Some((position, Reading::good(value).at(time)))
+    }
+
+    /// Adds the variable of a topic.
+    fn add(&self, path: &[String], kind: Kind, feed: &Feed) -> Option<usize> {
+        let fill = |text: &str| fill(text, self.topic, self.found);
+        let clean = |text: String| {
+            text.chars().map(|char| if char.is_control() { '_' } else { char }).collect::<String>()
+        };
+        let mut folders: Vec<String> = self
+            .map
+            .tag
+            .path
+            .iter()
+            .flat_map(|folder| fill(folder).split('/').map(str::to_owned).collect::<Vec<_>>())
+            .filter(|folder| !folder.is_empty())
+            .map(clean)
+            .collect();
+        let mut name = clean(fill(&self.map.tag.name));
+        if let Some((last, between)) = path.split_last() {
+            folders.push(name);
+            folders.extend(between.iter().cloned().map(clean));
+            name = clean(last.clone());
+        }
+        let mut name = name.replace('/', "_");
+        if name.is_empty() {
+            "_".clone_into(&mut name);
+        }
+        let tag = Tag { path: folders, name, access: Access::Read, ..self.map.tag.clone() };
+        // A topic may have a value and topics below it: then the folder has the name already.
+        let again = Tag { name: format!("{} (value)", tag.name), ..tag.clone() };
+        match feed.add(&tag, kind).or_else(|_| feed.add(&again, kind)) {
+            Ok(position) => Some(position),
+            Err(error) => {
+                feed.failed(&Fault::other(self.topic, error));
+                None
+            }
+        }
+    }
+}
+
+/// Sends what a client has written.
+fn send(connection: &Connection, mqtt: &Mqtt, feed: &Feed, write: &Write) {
+    let map = mqtt.maps.iter().find(|map| map.position == Some(write.position));
+    let sent = map.and_then(|map| map.write.as_ref()).is_some_and(|(topic, template, retain)| {
+        let value = match &write.value {
+            // A text alone is sent as it is; within JSON it has its quotation marks.
+            Variant::String(text) if template == "{value}" => text.as_str().to_owned(),
+            value => to_json(value).to_string(),
+        };
+        connection.publish(topic, mqtt.qos, *retain, template.replace("{value}", &value))
+    });
+    feed.statistics().add(if sent { Count::Writes } else { Count::WriteErrors }, 1);
+}

@@ -1,0 +1,333 @@
+//! One connection to another server, with one subscription for all tags.
+
+use super::mirror::{self, Found, kind_of};
+use super::{OpcUa, Security};
+use crate::fault::Fault;
+use crate::feed::{Feed, Reading, Write, Writes};
+use crate::statistics::Count;
+use crate::tag::{Access, Scaling, Tag};
+use std::collections::HashMap;
+use taktwerk::Client;
+use taktwerk::client::{Attribute, Error, Item, ToNodeId, Update};
+use taktwerk_client::{Event, ReconnectPolicy, Security as Wanted, SubscriptionEvent};
+use taktwerk_types::{DataValue, NodeId, StatusCode, UaString, Variant};
+use tokio::time::timeout;
+
+/// Items that are created in one request.
+const ITEMS_MAX: usize = 1000;
+/// Changes that are stored together.
+const BATCH_MAX: usize = 4096;
+
+pub(super) async fn run(server: &mut OpcUa, feed: &Feed, writes: &mut Writes) -> Result<(), Fault> {
+    let target = server.url.trim_start_matches("opc.tcp://").to_owned();
+    let deadline = feed.settings().deadline;
+    let client = match timeout(deadline, connect(server, feed)).await {
+        Err(_) => return Err(Fault::ConnectTimeout { target, after: deadline }),
+        Ok(client) => client?,
+    };
+    let outcome = serve(server, &client, feed, writes, &target).await;
+    // The other server need not wait for a session that nobody uses.
+    let _ = timeout(deadline, client.disconnect()).await;
+    outcome
+}
+
+async fn connect(server: &OpcUa, feed: &Feed) -> Result<Client, Fault> {
+    let name = &feed.settings().name;
+    let mut builder = Client::builder(&server.url)
+        .application_name("Taktwerk gateway")
+        .session_name(&format!("gateway source {name}"))
+        .request_timeout(feed.settings().deadline)
+        // The source is started again as a whole, so that every tag gets its value again.
+        .reconnect(ReconnectPolicy { enabled: false, ..ReconnectPolicy::default() });
+    builder = match server.security {
+        Security::None => builder.unsecured(),
+        Security::Best => {
+            let fail = |error: &dyn core::fmt::Display| Fault::other(server.pki.display().to_string(), error);
+            let settings =
+                taktwerk_pki::CertificateSettings::new("Taktwerk gateway", "urn:taktwerk:gateway:client");
+            let pki = taktwerk::pki::Pki::in_folder(&server.pki)
+                .settings(settings)
+                .create_missing(vec![taktwerk_pki::NewKey::Rsa2048])
+                .open();
+            builder.pki(&pki.map_err(|error| fail(&error))?).security(Wanted::Best)
+        }
+    };
+    if let Some((user, file)) = &server.user {
+        let password = taktwerk_config::file::read_text(file, 4096);
+        let password = password.map_err(|error| Fault::connect(file.display().to_string(), &error))?;
+        builder = builder.user(user, password.trim_end_matches(['\r', '\n']));
+    }
+    builder.connect().await.map_err(|error| Fault::Connect {
+        target: server.url.trim_start_matches("opc.tcp://").to_owned(),
+        reason: error.to_string(),
+    })
+}
+
+/// The variables of the gateway and the nodes of the other server, and what is monitored.
+#[derive(Debug, Default)]
+struct Links {
+    nodes: HashMap<usize, NodeId>,
+}
+
+async fn serve(
+    server: &mut OpcUa,
+    client: &Client,
+    feed: &Feed,
+    writes: &mut Writes,
+    target: &str,
+) -> Result<(), Fault> {
+    let fail = |error: Error| Fault::other(target, error);
+    let links = link(server, client, feed, target).await?;
+    feed.connected();
+    let interval = server.publishing_interval;
+    // So that a server that hangs is noticed soon, also while nothing changes.
+    let keep_alive = (2000.0 / (interval.as_secs_f64() * 1e3)).ceil().max(1.0) as u32;
+    let options = taktwerk::client::SubscriptionOptions::every(interval).keep_alive_count(keep_alive);
+    let mut events = client.events();
+    let subscription = client.subscribe(options).await.map_err(fail)?;
+    let mut positions: HashMap<u32, usize> = HashMap::new();
+    let wanted: Vec<(usize, NodeId)> = links.nodes.iter().map(|(at, node)| (*at, node.clone())).collect();
+    for part in wanted.chunks(ITEMS_MAX) {
+        let item = |(_, node): &(usize, NodeId)| {
+            let item = Item::new(node.clone());
+            match server.sampling_interval {
+                Some(sampling) => item.sampling(sampling),
+                None => item,
+            }
+        };
+        let results = subscription.monitor_many(part.iter().map(item)).await.map_err(fail)?;
+        feed.statistics().add(Count::Requests, 1);
+        let mut refused = Vec::new();
+        for ((position, _), (number, status)) in part.iter().zip(results) {
+            positions.insert(number, *position);
+            if status.is_bad() {
+                refused.push((*position, Reading::bad(status)));
+            }
+        }
+        if !refused.is_empty() {
+            feed.failed(&Fault::other(target, format!("{} nodes cannot be monitored", refused.len())));
+            feed.deliver(refused);
+        }
+    }
+    let (_handle, mut updates) = subscription.split();
+    loop {
+        tokio::select! {
+            write = writes.next() => {
+                let mut all = vec![write];
+                while let Some(write) = writes.try_next() {
+                    all.push(write);
+                }
+                carry_out(client, &links, feed, all, target).await?;
+            }
+            update = updates.next() => {
+                let Some(update) = update else { return Err(Fault::Closed { target: target.to_owned() }) };
+                let mut readings = Vec::new();
+                take(update, &positions, &mut readings, feed, target)?;
+                // What came with the same message is there already.
+                while readings.len() < BATCH_MAX {
+                    use futures_util::FutureExt;
+                    match updates.next().now_or_never() {
+                        Some(Some(update)) => take(update, &positions, &mut readings, feed, target)?,
+                        _ => break,
+                    }
+                }
+                if !readings.is_empty() {
+                    feed.deliver(readings);
+                }
+            }
+            event = next(&mut events) => match event {
+                Some(Event::ConnectionLost { error, .. }) => return Err(Fault::other(target, error)),
+                Some(Event::Disconnected(Some(error))) => return Err(Fault::other(target, error)),
+                Some(Event::Disconnected(None)) | None => return Err(Fault::Closed { target: target.to_owned() }),
+                Some(_) => {}
+            },
+        }
+    }
+}
+
+async fn next(events: &mut Option<taktwerk_net::client::ClientEvents>) -> Option<Event> {
+    match events {
+        Some(events) => events.next().await,
+        None => core::future::pending().await,
+    }
+}
+
+fn take(
+    update: Update,
+    positions: &HashMap<u32, usize>,
+    readings: &mut Vec<(usize, Reading)>,
+    feed: &Feed,
+    target: &str,
+) -> Result<(), Fault> {
+    match update {
+        Update::Change(change) => {
+            if let Some(position) = positions.get(&change.item) {
+                let time = change.value.source_timestamp;
+                readings.push((*position, Reading::of(change.value).at(time)));
+            }
+        }
+        Update::Lagged(count) => feed.statistics().add(Count::Dropped, count),
+        Update::State(SubscriptionEvent::CreateFailed(error)) => return Err(Fault::other(target, error)),
+        Update::State(SubscriptionEvent::Ended(status)) => {
+            return Err(Fault::other(target, format!("the subscription has ended: {status}")));
+        }
+        Update::State(SubscriptionEvent::Inactive) => {
+            feed.failed(&Fault::other(target, "nothing comes any more, not even a sign of life"));
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Finds the nodes, and adds variables for those that are new.
+async fn link(server: &mut OpcUa, client: &Client, feed: &Feed, target: &str) -> Result<Links, Fault> {
+    let fail = |error: Error| Fault::other(target, error);
+    let namespaces = client.namespaces();
+    let mut links = Links::default();
+    // A namespace that the server does not have now may be there after the next connection.
+    let mut untyped: Vec<(usize, NodeId)> = Vec::new();
+    for (index, (tag, node, position)) in server.tags.iter().enumerate() {
+        match (node.to_node_id(&namespaces), position) {
+            (Ok(node), Some(position)) => {
+                links.nodes.insert(*position, node);
+            }
+            (Ok(node), None) => untyped.push((index, node)),
+            (Err(error), position) => {
+                feed.failed(&Fault::other(target, format!("tag {}: {error}", tag.name)));
+                if let Some(position) = position {
+                    feed.deliver([(*position, Reading::bad(StatusCode::BAD_NODE_ID_UNKNOWN))]);
+                }
+            }
+        }
+    }
+    let wanted: Vec<_> = untyped
+        .iter()
+        .flat_map(|(_, node)| [(node.clone(), Attribute::DataType), (node.clone(), Attribute::Value)])
+        .collect();
+    let values = if wanted.is_empty() { Vec::new() } else { client.read_many(wanted).await.map_err(fail)? };
+    for ((index, node), values) in untyped.into_iter().zip(values.chunks(2)) {
+        let [data_type, value] = values else { continue };
+        let data_type = match &data_type.value {
+            Some(Variant::NodeId(id)) => (**id).clone(),
+            _ => NodeId::NULL,
+        };
+        let Some((tag, text, position)) = server.tags.get_mut(index) else { continue };
+        let Some(kind) = kind_of(&data_type, value.value.as_ref()) else {
+            let reason =
+                format!("tag {}: {text} has no value of a plain type; name one with `type`", tag.name);
+            feed.failed(&Fault::other(target, reason));
+            continue;
+        };
+        match feed.add(tag, kind) {
+            Ok(at) => {
+                *position = Some(at);
+                links.nodes.insert(at, node);
+            }
+            Err(error) => feed.failed(&Fault::other(target, format!("tag {}: {error}", tag.name))),
+        }
+    }
+    for root in server.mirrors.clone() {
+        let root = root.to_node_id(&namespaces).map_err(fail)?;
+        let most = feed.settings().nodes_max;
+        let (found, full) = mirror::variables(client, target, root, server.depth_max, most).await?;
+        feed.statistics().add(Count::Requests, 1);
+        if full {
+            feed.failed(&Fault::other(target, format!("there are more than nodes_max = {most} variables")));
+        }
+        add(server, feed, &namespaces, found, &mut links, target);
+    }
+    Ok(links)
+}
+
+fn add(
+    server: &mut OpcUa,
+    feed: &Feed,
+    namespaces: &[UaString],
+    found: Vec<Found>,
+    links: &mut Links,
+    target: &str,
+) {
+    for variable in found {
+        let uri = namespaces.get(usize::from(variable.node.namespace_index)).map(UaString::as_str);
+        let key = format!("{} {:?}", uri.unwrap_or_default(), variable.node.identifier);
+        if let Some(position) = server.known.get(&key) {
+            links.nodes.insert(*position, variable.node);
+            continue;
+        }
+        if feed.len() >= feed.settings().nodes_max {
+            feed.statistics().add(Count::Dropped, 1);
+            continue;
+        }
+        let tag = tag_of(feed, &variable, server.writable);
+        match feed.add(&tag, variable.kind) {
+            Ok(position) => {
+                server.known.insert(key, position);
+                links.nodes.insert(position, variable.node);
+            }
+            // Two nodes of other namespaces may have the same name.
+            Err(error) => {
+                feed.statistics().add(Count::Dropped, 1);
+                feed.failed(&Fault::other(target, format!("{}: {error}", variable.path.join("/"))));
+            }
+        }
+    }
+}
+
+/// A variable of the other server as a tag, below a folder with the name of the source.
+fn tag_of(feed: &Feed, found: &Found, may_write: bool) -> Tag {
+    let source = feed.settings().name.clone();
+    let (name, folders) = match found.path.split_last() {
+        Some((name, folders)) => (name.clone(), folders),
+        None => ("Value".to_owned(), &[][..]),
+    };
+    let path = core::iter::once(source.clone()).chain(folders.iter().cloned()).collect();
+    Tag {
+        source,
+        name,
+        path,
+        description: found.description.clone(),
+        kind: None,
+        scaling: Scaling { factor: 1.0, offset: 0.0, clamp: None },
+        units: found.units.clone(),
+        range: found.range,
+        deadband: 0.0,
+        access: if may_write && found.is_writable { Access::ReadWrite } else { Access::Read },
+        historize: false,
+        expect_every: None,
+    }
+}
+
+/// Writes values through.
+async fn carry_out(
+    client: &Client,
+    links: &Links,
+    feed: &Feed,
+    writes: Vec<Write>,
+    target: &str,
+) -> Result<(), Fault> {
+    let total = writes.len();
+    let values: Vec<(NodeId, DataValue)> = writes
+        .into_iter()
+        .filter_map(|write| Some((links.nodes.get(&write.position)?.clone(), DataValue::new(write.value))))
+        .collect();
+    feed.statistics().add(Count::WriteErrors, total - values.len());
+    if values.is_empty() {
+        return Ok(());
+    }
+    let count = values.len();
+    match client.write_many(values).await {
+        Ok(results) => {
+            let refused: Vec<&StatusCode> = results.iter().filter(|status| status.is_bad()).collect();
+            if let Some(status) = refused.first() {
+                feed.failed(&Fault::other(target, format!("a write was refused: {status}")));
+            }
+            feed.statistics().add(Count::WriteErrors, refused.len());
+            feed.statistics().add(Count::Writes, count - refused.len());
+            Ok(())
+        }
+        Err(error) => {
+            feed.statistics().add(Count::WriteErrors, count);
+            Err(Fault::other(target, error))
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Paths into JSON: `$.machine.axes[0].position`, `temperature`, `$['name with dots']`.
+
+use serde_json::Value as Json;
+
+/// Deepest path.
+const STEPS_MAX: usize = 64;
+
+/// One step of a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Step {
+    Name(String),
+    /// From the end if negative.
+    Index(i64),
+}
+
+/// A path to one value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JsonPath(Vec<Step>);
+
+impl JsonPath {
+    /// Reads a path; `None` if it is none.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut rest = text.trim();
+        rest = rest.strip_prefix('$').unwrap_or(rest);
+        let mut steps = Vec::new();
+        while !rest.is_empty() {
+            if steps.len() == STEPS_MAX {
+                return None;
+            }
+            if let Some(inner) = rest.strip_prefix('[') {
+                let quote = inner.chars().next().filter(|char| matches!(char, '\'' | '"'));
+                rest = match quote {
+                    Some(quote) => {
+                        let (name, rest) = inner.get(1..)?.split_once(quote)?;
+                        steps.push(Step::Name(name.to_owned()));
+                        rest.strip_prefix(']')?
+                    }
+                    None => {
+                        let (index, rest) = inner.split_once(']')?;
+                        steps.push(Step::Index(index.trim().parse().ok()?));
+                        rest
+                    }
+                };
+                continue;
+            }
+            let name = match rest.strip_prefix('.') {
+                Some(name) => name,
+                // Only the first name needs no dot.
+                None if steps.is_empty() => rest,
+                None => return None,
+            };
+            let end = name.find(['.', '[']).unwrap_or(name.len());
+            let (name, after) = name.split_at(end);
+            if name.is_empty() {
+                return None;
+            }
+            steps.push(Step::Name(name.to_owned()));
+            rest = after;
+        }
+        Some(Self(steps))
+    }
+
+    /// The value that the path leads to.
+    #[must_use]
+    pub fn find<'a>(&self, json: &'a Json) -> Option<&'a Json> {
+        self.0.iter().try_fold(json, |json, step| match step {
+            Step::Name(name) => json.get(name),
+            Step::Index(index) => {
+                let list = json.as_array()?;
+                let index =
+                    if *index < 0 { i64::try_from(list.len()).ok()?.checked_add(*index)? } else { *index };
+                list.get(usize::try_from(index).ok()?)
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn paths_lead_to_values() {
+        let json = json!({"a": {"b": [1, {"c.d": 2}]}, "t": 3});
+        let find = |path: &str| JsonPath::parse(path).unwrap().find(&json).cloned();
+        assert_eq!(find("$.a.b[0]"), Some(json!(1)));
+        assert_eq!(find("a.b[-1]['c.d']"), Some(json!(2)));
+        assert_eq!(find("t"), Some(json!(3)));
+        assert_eq!(find("$"), Some(json.clone()));
+        assert_eq!(find("$.a.x"), None);
+        assert_eq!(find("a.b[7]"), None);
+        assert_eq!(find("a.b[-9223372036854775808]"), None);
+        for wrong in ["a..b", "a.b[", "a[x]", "a['b]", ".", "a.", "$a[0]b", "[é"] {
+            assert_eq!(JsonPath::parse(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! A gateway with a real broker, mosquitto. Without one these tests say so and end.
+
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod stand;
+
+use rumqttc::{Client as Publisher, MqttOptions, QoS};
+use stand::{MS, Stand};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use taktwerk_types::{StatusCode, UtcTime};
+
+struct Broker {
+    program: Child,
+    port: u16,
+    _folder: tempfile::TempDir,
+}
+
+impl Broker {
+    /// `None` if mosquitto is not installed.
+    fn start(port: u16) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("mosquitto.conf");
+        std::fs::write(&file, format!("listener {port} 127.0.0.1\nallow_anonymous true\n")).unwrap();
+        let program = ["mosquitto", "/usr/sbin/mosquitto"].iter().find_map(|name| {
+            Command::new(name).arg("-c").arg(&file).stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()
+        });
+        let Some(program) = program else {
+            println!("skipped: mosquitto is not installed (apt-get install mosquitto)");
+            return None;
+        };
+        let end = Instant::now() + Duration::from_secs(10);
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(Instant::now() < end, "mosquitto does not listen");
+            std::thread::sleep(10 * MS);
+        }
+        Some(Self { program, port, _folder: folder })
+    }
+
+    fn publisher(&self) -> Publisher {
+        let (client, mut connection) = Publisher::new(MqttOptions::new("test", "127.0.0.1", self.port), 1000);
+        std::thread::spawn(move || connection.iter().take_while(Result::is_ok).count());
+        client
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        let _ = self.program.kill();
+        let _ = self.program.wait();
+    }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn source(port: u16, version: &str) -> String {
+    format!(
+        "[[source]]\nname = \"mq\"\ntype = \"mqtt\"\nurl = \"mqtt://127.0.0.1:{port}\"\nversion = \"{version}\"\n\
+         retry = \"50 ms\"\nretry_max = \"100 ms\"\nlost_after = \"1 s\"\nnodes_max = 20\nqos = 1\npayload_max = 1000\n"
+    )
+}
+
+const TAGS: &str = r#"
+[[tag]]
+source = "mq"
+name = "T"
+topic = "oven/t"
+scale = 0.1
+[[tag]]
+source = "mq"
+name = "J"
+topic = "oven/json"
+json = "$.m.v"
+time = "ts"
+type = "Int32"
+[[tag]]
+source = "mq"
+name = "{last}"
+path = "Lines/{1}"
+topic = "line/+/sensors/#"
+[[tag]]
+source = "mq"
+name = "All"
+topic = "oven/all"
+expand = true
+[[tag]]
+source = "mq"
+name = "Set"
+topic = "oven/set/state"
+write_topic = "oven/set/state"
+write_payload = '{"v": {value}}'
+json = "v"
+access = "read-write"
+[[tag]]
+source = "mq"
+name = "{last}"
+path = "Wild/{parent}"
+topic = "wild/#"
+"#;
+
+async fn messages_become_values(version: &str) {
+    let Some(broker) = Broker::start(free_port()) else { return };
+    let stand = Stand::new(&(source(broker.port, version) + TAGS)).await;
+    let publisher = broker.publisher();
+    while !stand.source("mq").statistics.is_connected {
+        tokio::time::sleep(10 * MS).await;
+    }
+    let send = |topic: &str, payload: &str| {
+        publisher.publish(topic, QoS::AtLeastOnce, true, payload.as_bytes().to_vec()).unwrap();
+    };
+    send("oven/t", "215");
+    stand.value("mq/T", 21.5).await;
+    send("oven/json", r#"{"m":{"v":7},"ts":1700000000}"#);
+    stand.value("mq/J", 7).await;
+    let time = stand.read("mq/J").await.source_timestamp;
+    assert_eq!(time, UtcTime::parse("2023-11-14T22:13:20Z"));
+    send("oven/json", r#"{"m":{"v":3000000000}}"#);
+    stand.until("mq/J", |value| value.status() == StatusCode::BAD_TYPE_MISMATCH).await;
+    send("oven/json", "no json");
+    send("line/7/sensors/flow", "1.5");
+    send("line/8/sensors/deep/name", "ON");
+    let until = |name: &'static str| stand.until_there(name);
+    until("Lines/7/flow").await;
+    stand.value("Lines/7/flow", 1.5).await;
+    until("Lines/8/name").await;
+    stand.value("Lines/8/name", "ON").await;
+    send("oven/all", r#"{"a":1,"b":{"c":true}}"#);
+    until("mq/All/b/c").await;
+    stand.value("mq/All/a", 1.0).await;
+    stand.value("mq/All/b/c", true).await;
+    stand.until("mq/Set", |value| value.status() == StatusCode::BAD_WAITING_FOR_INITIAL_DATA).await;
+    stand.write("mq/Set", 12.5).await.unwrap();
+    stand.value("mq/Set", 12.5).await;
+    // A flood of topics makes no more variables than allowed, and too large messages none.
+    for number in 0..100 {
+        send(&format!("wild/{number}"), "1");
+    }
+    send("wild/large", &"x".repeat(2000));
+    stand.until("Wild/wild/0", |value| value.status() == StatusCode::GOOD).await;
+    tokio::time::sleep(300 * MS).await;
+    let seen = stand.source("mq");
+    assert_eq!(seen.tags, 20, "{seen:?}");
+    assert!(seen.statistics.dropped >= 80, "{seen:?}");
+    let port = broker.port;
+    drop(broker);
+    stand.until("mq/T", |value| value.status() == StatusCode::UNCERTAIN_LAST_USABLE_VALUE).await;
+    stand.until("mq/T", |value| value.status() == StatusCode::BAD_NO_COMMUNICATION).await;
+    let error = stand.source("mq").statistics.last_error.unwrap();
+    assert!(error.contains(&format!("127.0.0.1:{port}")) && !error.contains("os error"), "{error}");
+    let broker = Broker::start(port).unwrap();
+    broker.publisher().publish("oven/t", QoS::AtLeastOnce, true, "300").unwrap();
+    stand.value("mq/T", 30.0).await;
+    stand.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_of_3_1_1_become_values() {
+    messages_become_values("3.1.1").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_of_5_become_values() {
+    messages_become_values("5").await;
+}

@@ -1,0 +1,82 @@
+//! A server with a gateway, and a client that looks at it.
+
+#![allow(dead_code)] // each test uses some of it
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+use taktwerk::{Client, RunningServer, Server};
+use taktwerk_gateway::{Gateway, GatewayConfig, PreparedGateway, SourceView};
+use taktwerk_types::{DataValue, StatusCode, Variant};
+use tokio::time::sleep;
+
+pub(crate) const MS: Duration = Duration::from_millis(1);
+
+pub(crate) struct Stand {
+    pub(crate) server: RunningServer,
+    pub(crate) gateway: Gateway,
+    pub(crate) client: Client,
+}
+
+impl Stand {
+    pub(crate) async fn new(text: &str) -> Self {
+        let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+        let config = GatewayConfig::parse(Path::new("g.toml"), text).unwrap().unwrap();
+        let prepared = PreparedGateway::new(config, &server).unwrap();
+        let server = server.spawn().unwrap();
+        let gateway = prepared.start().unwrap();
+        let client = Client::connect(&server.url()).await.unwrap();
+        Self { server, gateway, client }
+    }
+
+    pub(crate) async fn read(&self, name: &str) -> DataValue {
+        self.client.read(&*format!("nsu=urn:taktwerk:gateway;s={name}")).await.unwrap()
+    }
+
+    /// Waits until a value is as it should be.
+    pub(crate) async fn until(&self, name: &str, what: impl Fn(&DataValue) -> bool) -> DataValue {
+        let end = Instant::now() + Duration::from_secs(20);
+        loop {
+            let value = self.read(name).await;
+            if what(&value) {
+                return value;
+            }
+            assert!(Instant::now() < end, "{name}: {value:?}\n{:?}", self.gateway.sources().views());
+            sleep(10 * MS).await;
+        }
+    }
+
+    pub(crate) async fn value(&self, name: &str, expected: impl Into<Variant>) {
+        let expected = Some(expected.into());
+        self.until(name, |value| value.value == expected && value.status() == StatusCode::GOOD).await;
+    }
+
+    /// Waits until a node is there.
+    pub(crate) async fn until_there(&self, name: &str) {
+        let end = Instant::now() + Duration::from_secs(20);
+        let node = format!("nsu=urn:taktwerk:gateway;s={name}");
+        while self
+            .client
+            .read(&*node)
+            .await
+            .is_ok_and(|value| value.status() == StatusCode::BAD_NODE_ID_UNKNOWN)
+        {
+            assert!(Instant::now() < end, "{name}: {:?}", self.gateway.sources().views());
+            sleep(10 * MS).await;
+        }
+    }
+
+    pub(crate) async fn write(&self, name: &str, value: impl Into<Variant>) -> Result<(), StatusCode> {
+        let node = format!("nsu=urn:taktwerk:gateway;s={name}");
+        self.client.write(&*node, value.into()).await.map_err(|error| error.status())
+    }
+
+    pub(crate) fn source(&self, name: &str) -> SourceView {
+        self.gateway.sources().views().into_iter().find(|view| view.name == name).unwrap()
+    }
+
+    pub(crate) async fn end(self) {
+        self.client.disconnect().await;
+        drop(self.gateway);
+        self.server.stop(Duration::from_secs(1));
+    }
+}

@@ -66,6 +66,14 @@ impl DummyProvider {
 }
 
 impl DummyProvider {
+    /// The same with a certificate of at least this many bytes: real ones have some 1 000.
+    #[must_use]
+    pub fn with_certificate_len(mut self, len: usize) -> Self {
+        self.certificate.resize(len.max(self.certificate.len()), 0);
+        self.seed = checksum(&[&self.certificate], 0);
+        self
+    }
+
     /// Refuses every certificate from now on, as if the trust list had been emptied.
     pub fn distrust_everybody(&self) {
         self.distrusts.store(true, Ordering::Relaxed);
@@ -167,6 +175,7 @@ impl Provider for DummyProvider {
     fn application_uri(&self, certificate: &[u8]) -> Option<String> {
         key_bits_of(certificate).ok()?;
         let name = certificate.get(CERTIFICATE_MAGIC.len() + 2..)?;
+        let name = name.split(|byte| *byte == 0).next()?;
         Some(format!("urn:dummy:{}", core::str::from_utf8(name).ok()?))
     }
 

@@ -17,6 +17,7 @@
 //! - [`wire_check`]: an observer that trusts neither end;
 //! - [`publishing`]: a plant that publishes, with settings to try: delays, bandwidth and load of the processors;
 //! - [`scenario`]: a plant as a user describes it, with hosts, links, faults and promises;
+//! - [`calls`]: how long opening a session and reading take; [`authority`]: certificate authorities that are asked;
 //! - [`plant`], [`subscriber`]: a small server and an application, for tests and as examples.
 //!
 //! # Example
@@ -69,6 +70,8 @@
 #![forbid(unsafe_code)]
 
 mod alarm;
+pub mod authority;
+pub mod calls;
 pub mod client;
 pub mod effect;
 mod event;
@@ -76,6 +79,7 @@ mod fabric;
 pub mod host;
 mod ids;
 pub mod network;
+mod pair;
 pub mod plant;
 pub mod publishing;
 pub mod queue;

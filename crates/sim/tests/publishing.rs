@@ -63,3 +63,39 @@ fn nonsense_is_refused_and_named() {
     let none = Settings { publish_requests: PublishRequests::AtMost(0), ..settings };
     assert_eq!(key(&good, &none), "publish_requests");
 }
+
+#[test]
+fn a_client_that_goes_by_its_clock_gets_every_value_and_asks_too_often() {
+    let setup = setup("ppp-2m");
+    let settings = Settings::new(millis(40));
+    let own = simulate(&setup, &settings).unwrap();
+    let clock = Settings { publish_requests: PublishRequests::Every { percent: 80 }, ..settings.clone() };
+    let outcome = simulate(&Setup { measured: Duration::from_secs(20), ..setup.clone() }, &clock).unwrap();
+    assert_eq!(outcome.lost(), 0);
+    // One request in five is too many: 6.25 a second, once the server's queue is full.
+    assert!((60..=170).contains(&outcome.refused), "{}", outcome.refused);
+    assert!(outcome.up.bits_per_second > own.up.bits_per_second * 1.1);
+    assert!((outcome.publishing_interval - 0.04).abs() < 1e-9);
+    // Fewer requests than messages: values wait longer and longer, and are lost.
+    let rare = Settings { publish_requests: PublishRequests::Every { percent: 200 }, ..settings.clone() };
+    assert!(simulate(&setup, &rare).unwrap().values.mean() > own.values.mean() * 2.0);
+    let none = Settings { publish_requests: PublishRequests::Every { percent: 0 }, ..settings };
+    assert!(matches!(simulate(&setup, &none), Err(SimulateError::Invalid { key: "publish_requests", .. })));
+}
+
+#[test]
+fn processors_are_busy_and_add_to_the_delay() {
+    let setup = setup("ppp-2m");
+    let settings = Settings::new(millis(40));
+    let free = simulate(&setup, &settings).unwrap();
+    assert_eq!((free.server.cpu, free.client.cpu), (None, None));
+    let mut profile = taktwerk_model::HostProfile::free(1);
+    profile.server.insert("publish_responses".into(), 4e6);
+    profile.client.insert("responses".into(), 2e6);
+    let slow = Setup { server: Some(profile.clone()), client: Some(profile), ..setup };
+    let slow = simulate(&slow, &settings).unwrap();
+    // 4 ms and 2 ms of every 40 ms.
+    assert!((0.095..0.105).contains(&slow.server.cpu.unwrap()), "{slow:?}");
+    assert!((0.045..0.055).contains(&slow.client.cpu.unwrap()), "{slow:?}");
+    assert!(slow.values.mean() > free.values.mean() + 4e6);
+}

@@ -2,10 +2,17 @@
 
 use super::histogram::Histogram;
 use crate::client::Application;
-use taktwerk_client::{Client, Delivery, Event, SubscriptionEvent, SubscriptionParams};
-use taktwerk_schema::MonitoredItemCreateRequest;
+use core::time::Duration;
+use taktwerk_client::{
+    Client, ClientError, Delivery, Event, OwnedReply, RequestHandle, SubscriptionEvent, SubscriptionParams,
+};
+use taktwerk_schema::{
+    CreateMonitoredItemsRequest, CreateMonitoredItemsResponse, CreateSubscriptionRequest,
+    CreateSubscriptionResponse, DataChangeNotification, MonitoredItemCreateRequest, PublishRequest,
+    PublishResponse, SubscriptionAcknowledgement,
+};
 use taktwerk_server::Now;
-use taktwerk_types::{DataValue, Instant, UtcTime};
+use taktwerk_types::{DataValue, Instant, StatusCode, UtcTime};
 
 /// InfoBits: DataValue, and Overflow in it (Part 4 §7.39.1).
 const OVERFLOW: u32 = 0x0480;
@@ -48,6 +55,21 @@ pub(super) struct Collector {
     pub(super) trouble: Option<String>,
     pub(super) interval_ms: f64,
     pub(super) values: Histogram,
+    /// Publish requests are sent so often, instead of as the client decides.
+    pub(super) by_clock: Option<Duration>,
+    /// Publish requests that were refused because there were too many.
+    pub(super) refused: u64,
+    asked: Option<(RequestHandle, Asked)>,
+    subscription_id: u32,
+    is_monitoring: bool,
+    acknowledgements: Vec<SubscriptionAcknowledgement>,
+}
+
+/// What a client that goes by its clock waits for. Everything else are Publish requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    Subscription,
+    Items,
 }
 
 impl Collector {
@@ -91,6 +113,96 @@ impl Collector {
     }
 }
 
+/// A client that goes by its clock: it sends a Publish request at fixed times and acknowledges with the next.
+impl Collector {
+    fn subscribe(&mut self, client: &mut Client, now: Now) {
+        let mut request = CreateSubscriptionRequest {
+            requested_publishing_interval: self.params.publishing_interval_ms,
+            requested_lifetime_count: self.params.lifetime_count,
+            requested_max_keep_alive_count: self.params.keep_alive_count,
+            max_notifications_per_publish: self.params.notifications_max,
+            publishing_enabled: true,
+            ..CreateSubscriptionRequest::default()
+        };
+        let sent = client.request(&mut request, None, now.instant);
+        self.asked = sent.ok().map(|handle| (handle, Asked::Subscription));
+    }
+
+    fn monitor(&mut self, client: &mut Client, now: Now) {
+        let mut request = CreateMonitoredItemsRequest {
+            subscription_id: self.subscription_id,
+            timestamps_to_return: self.params.timestamps,
+            items_to_create: core::mem::take(&mut self.items),
+            ..CreateMonitoredItemsRequest::default()
+        };
+        let sent = client.request(&mut request, None, now.instant);
+        self.asked = sent.ok().map(|handle| (handle, Asked::Items));
+    }
+
+    /// It is time for a Publish request.
+    pub(super) fn publish(&mut self, client: &mut Client, now: Now) {
+        if !self.is_monitoring {
+            return;
+        }
+        let mut request = PublishRequest {
+            subscription_acknowledgements: core::mem::take(&mut self.acknowledgements),
+            ..PublishRequest::default()
+        };
+        if let Err(error) = client.request(&mut request, None, now.instant) {
+            self.trouble = Some(error.to_string());
+        }
+    }
+
+    fn answer(
+        &mut self,
+        handle: RequestHandle,
+        reply: Result<OwnedReply, ClientError>,
+        client: &mut Client,
+        now: Now,
+    ) {
+        let done = match self.asked.filter(|(asked, _)| *asked == handle) {
+            Some((_, Asked::Subscription)) => {
+                reply.and_then(|reply| reply.decode::<CreateSubscriptionResponse>()).map(|response| {
+                    self.subscription_id = response.subscription_id;
+                    self.interval_ms = response.revised_publishing_interval;
+                    self.monitor(client, now);
+                })
+            }
+            Some((_, Asked::Items)) => reply
+                .and_then(|reply| reply.decode::<CreateMonitoredItemsResponse>())
+                .map(|response| self.is_monitoring = response.results.iter().all(|one| one.status_code.is_good())),
+            None => reply
+                .and_then(|reply| reply.decode::<PublishResponse>())
+                .map(|response| self.published(&response, now)),
+        };
+        match done {
+            Err(ClientError::Service { status: StatusCode::BAD_TOO_MANY_PUBLISH_REQUESTS, .. }) => {
+                self.refused += 1;
+            }
+            Err(error) => self.trouble = Some(error.to_string()),
+            Ok(()) => {}
+        }
+    }
+
+    fn published(&mut self, response: &PublishResponse, now: Now) {
+        let message = &response.notification_message;
+        // A keep-alive has nothing to acknowledge.
+        if message.notification_data.is_empty() {
+            return;
+        }
+        self.acknowledgements.push(SubscriptionAcknowledgement {
+            subscription_id: response.subscription_id,
+            sequence_number: message.sequence_number,
+        });
+        let changes = message.notification_data.iter().flat_map(|data| data.decode::<DataChangeNotification>());
+        let values: Vec<(u32, DataValue)> = changes
+            .flat_map(|changes| changes.monitored_items)
+            .map(|item| (item.client_handle, item.value))
+            .collect();
+        self.data_changes(&values, now.utc);
+    }
+}
+
 impl Application for Collector {
     fn deliver(&mut self, delivery: Delivery, client: &mut Client, now: Now) {
         match delivery {
@@ -98,6 +210,9 @@ impl Application for Collector {
             Delivery::Event(Event::Connected(_)) => {
                 if self.connected_at.is_none() {
                     self.connected_at = Some(now.instant);
+                    if self.by_clock.is_some() {
+                        return self.subscribe(client, now);
+                    }
                     let subscription = client.create_subscription(self.params.clone(), now.instant);
                     // It has just been created, so it is known.
                     let _ = client.add_items(subscription, core::mem::take(&mut self.items), now.instant);
@@ -110,7 +225,8 @@ impl Application for Collector {
                 self.interval_ms = publishing_interval_ms;
             }
             Delivery::Event(event) => self.trouble = Some(format!("{event:?}")),
-            Delivery::Response(..) | Delivery::Events { .. } => {}
+            Delivery::Response(handle, reply) => self.answer(handle, reply, client, now),
+            Delivery::Events { .. } => {}
         }
     }
 }

@@ -10,10 +10,12 @@ mod run;
 
 pub use histogram::Histogram;
 pub use run::simulate;
+pub(crate) use run::value;
 
 use crate::violation::Violation;
 use core::time::Duration;
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
+use taktwerk_model::HostProfile;
 use taktwerk_netem::Profile;
 use taktwerk_schema::TimestampsToReturn;
 
@@ -39,6 +41,12 @@ pub struct Setup {
     pub warmup: Duration,
     /// Virtual time that is counted.
     pub measured: Duration,
+    /// What work costs on the server's machine; `None` is nothing.
+    pub server: Option<HostProfile>,
+    /// What work costs on the client's machine; `None` is nothing.
+    pub client: Option<HostProfile>,
+    /// How long both ends of TCP wait with an acknowledgement that could travel with data; `None` is as on Linux.
+    pub delayed_ack: Option<Duration>,
     /// Decides on everything that is random.
     pub seed: u64,
 }
@@ -47,7 +55,16 @@ impl Setup {
     /// One second of warm-up, ten seconds counted, seed 1.
     #[must_use]
     pub fn new(link: Profile, signals: Vec<Signals>) -> Self {
-        Self { link, signals, warmup: Duration::from_secs(1), measured: Duration::from_secs(10), seed: 1 }
+        Self {
+            link,
+            signals,
+            warmup: Duration::from_secs(1),
+            measured: Duration::from_secs(10),
+            server: None,
+            client: None,
+            delayed_ack: None,
+            seed: 1,
+        }
     }
 }
 
@@ -59,6 +76,12 @@ pub enum PublishRequests {
     Automatic,
     /// Never more than this.
     AtMost(usize),
+    /// One whenever so many per cent of the publishing interval have passed, whatever has been answered: a client that goes by
+    /// its clock. What the server has too many of, it refuses.
+    Every {
+        /// Per cent of the publishing interval.
+        percent: u32,
+    },
 }
 
 /// What can be chosen.
@@ -155,6 +178,8 @@ pub struct Outcome {
     pub client: HostUse,
     /// The server's machine.
     pub server: HostUse,
+    /// Publish requests that the server refused because it had too many.
+    pub refused: u64,
     /// The publishing interval that the server granted, in seconds.
     pub publishing_interval: f64,
     /// Notification messages per second.
@@ -194,6 +219,9 @@ pub enum SimulateError {
         "no session within {0:?} of virtual time over this link: {1}. Check the rate, the loss and the delay"
     )]
     NoSession(Duration, String),
+    /// A request has no answer, or not the one that was asked for.
+    #[error("no answer over this link: {0}. Check the rate, the loss and the delay")]
+    NoAnswer(String),
     /// The stack broke a promise: an error of this software.
     #[error("{0}")]
     Broken(#[from] Violation),

@@ -2,19 +2,16 @@
 
 use super::collector::{Collector, Group};
 use super::{Delays, HostUse, LineUse, Outcome, PublishRequests, Settings, Setup, SimulateError};
-use crate::network::{End, Route, Side, Traffic};
-use crate::plant::{Plant, add_variable, monitor, url};
+use crate::host::MachineId;
+use crate::network::{End, Side, Traffic, Transport};
+use crate::pair::{NAME, Pair};
+use crate::plant::{Plant, add_variable, monitor};
 use crate::world::{ClientId, World};
 use core::time::Duration;
-use std::sync::Arc;
-use taktwerk_channel::ChannelConfig;
-use taktwerk_client::{Client, ClientConfig, Security, SubscriptionParams, Target};
-use taktwerk_crypto::SecurityPolicy;
-use taktwerk_crypto_dummy::DummyProvider;
+use taktwerk_client::SubscriptionParams;
 use taktwerk_netem::emulator::Conditions;
 use taktwerk_schema::TimestampsToReturn;
 use taktwerk_server::space::{NodeError, VariableHandle};
-use taktwerk_server::{EndpointConfig, ServerConfig, UserTokenConfig};
 use taktwerk_types::{ByteString, Variant};
 
 /// Most signals: beyond, the laboratory's large plants are the place.
@@ -27,9 +24,8 @@ const CONNECT_MAX: Duration = Duration::from_secs(300);
 const QUEUE_MAX: u32 = 10_000;
 /// Longest time that is simulated.
 const SPAN_MAX: Duration = Duration::from_secs(24 * 3600);
-const NAME: &str = "plant";
-/// Bits of RSA keys of the toy certificates: their sizes on the wire are right.
-const KEY_BITS: u16 = 2048;
+/// Bytes of an application's certificate.
+const CERTIFICATE_LEN: usize = 1_000;
 
 /// What a subscription with these settings delivers in this plant.
 ///
@@ -40,8 +36,21 @@ pub fn simulate(setup: &Setup, settings: &Settings) -> Result<Outcome, SimulateE
     let mut world = World::new(setup.seed);
     let entropy = Box::new(world.fork_entropy());
     let origin = world.utc_origin();
-    let (policy, mode) = settings.security;
-    let plant = Plant::new(NAME, 0, origin, entropy, |config| configure_server(config, settings));
+    let pair = Pair {
+        link: &setup.link,
+        transport: Transport::UaTcp,
+        security: settings.security,
+        certificate_len: CERTIFICATE_LEN,
+        server: setup.server.as_ref(),
+        client: setup.client.as_ref(),
+        delayed_ack: setup.delayed_ack,
+        publish_max: match settings.publish_requests {
+            PublishRequests::AtMost(most) => Some(most),
+            PublishRequests::Automatic | PublishRequests::Every { .. } => None,
+        },
+        reads_limits: true,
+    };
+    let plant = Plant::new(NAME, 0, origin, entropy, |config| pair.configure(config));
     let plant = plant.map_err(|error| invalid("signals", &error, "variables that the server can have"))?;
     let mut variables: Vec<Vec<VariableHandle>> = Vec::new();
     let mut collector = Collector::new(params(settings), setup.signals.len());
@@ -61,32 +70,24 @@ pub fn simulate(setup: &Setup, settings: &Settings) -> Result<Outcome, SimulateE
         }
         variables.push(group);
     }
-    world.add_server(NAME, plant.shard);
-
-    let line = world.add_line(&setup.link);
-    let channel = ChannelConfig {
-        provider: Arc::new(DummyProvider::new("client", KEY_BITS)),
-        utc_origin: origin,
-        ..ChannelConfig::default()
-    };
-    let mut config = ClientConfig { channel: Arc::new(channel), ..ClientConfig::default() };
-    config.reconnect.retry_first = true;
-    if let PublishRequests::AtMost(most) = settings.publish_requests {
-        config.publish_max = most;
+    if let PublishRequests::Every { percent } = settings.publish_requests {
+        collector.by_clock = Some(settings.publishing_interval * percent / 100);
     }
-    let client = Client::new(Arc::new(config), Box::new(world.fork_entropy()));
-    let client = world.add_client(client, collector, Route::on(line, &setup.link));
-    let mut target = Target::new(&url(NAME)).map_err(|error| invalid("name", &error, "a host name"))?;
-    target.security = Security::Exactly(policy, mode);
     let start = world.now().instant;
-    let connected = world.with_client(client, |client, _, now| client.connect(target, now.instant));
-    connected.map_err(|error| SimulateError::NoSession(Duration::ZERO, error.to_string()))?;
+    let placed = pair.place(&mut world, plant, collector)?;
+    let client = placed.client;
     let is_up = |world: &World<Collector>| world.client(client).application.connected_at.is_some();
     if !world.run_while(CONNECT_MAX, |world| !is_up(world))? {
         let trouble = world.client(client).application.trouble.clone();
         return Err(SimulateError::NoSession(CONNECT_MAX, trouble.unwrap_or_else(|| "no answer".to_owned())));
     }
     let up = world.now().instant.since(start);
+    if let Some(every) = world.client(client).application.by_clock {
+        world.every(every, move |world| {
+            world.with_client(client, |client, application, now| application.publish(client, now));
+            true
+        });
+    }
 
     for (signals, group) in setup.signals.iter().zip(variables) {
         let mut count = 0i64;
@@ -104,12 +105,19 @@ pub fn simulate(setup: &Setup, settings: &Settings) -> Result<Outcome, SimulateE
     let application = &mut world.client_mut(client).application;
     (application.from, application.until) = (from.utc, until);
     let before = traffic(&world, client);
+    let machines = [placed.client_machine, placed.server_machine];
+    let used = |world: &World<Collector>| machines.map(|machine| processor_time(world, machine));
+    let used_before = used(&world);
     world.run_for(setup.measured)?;
     let after = traffic(&world, client);
+    let used_after = used(&world);
     world.run_for(GRACE)?;
 
     let application = &world.client(client).application;
     let seconds = setup.measured.as_secs_f64();
+    let host = |at: usize| HostUse {
+        cpu: used_before[at].zip(used_after[at]).map(|(before, after)| (after - before).as_secs_f64() / seconds),
+    };
     let line = |side: Side, conditions: &Conditions| {
         line_use(before[side as usize], after[side as usize], seconds, conditions)
     };
@@ -129,8 +137,9 @@ pub fn simulate(setup: &Setup, settings: &Settings) -> Result<Outcome, SimulateE
         values: application.values.clone(),
         up: line(Side::Client, &setup.link.up),
         down: line(Side::Server, &setup.link.down),
-        client: HostUse::default(),
-        server: HostUse::default(),
+        client: host(0),
+        server: host(1),
+        refused: application.refused,
         publishing_interval: application.interval_ms / 1e3,
         messages_per_second: application.messages as f64 / seconds,
         session_up: up.as_secs_f64(),
@@ -171,6 +180,11 @@ fn check(setup: &Setup, settings: &Settings) -> Result<(), SimulateError> {
     if settings.publish_requests == PublishRequests::AtMost(0) {
         return Err(invalid("publish_requests", &0, "at least 1: without, the server cannot publish"));
     }
+    if let PublishRequests::Every { percent } = settings.publish_requests
+        && !(1..=1_000).contains(&percent)
+    {
+        return Err(invalid("publish_requests", &percent, "from 1 to 1000 per cent of the publishing interval"));
+    }
     if !matches!(settings.timestamps, TimestampsToReturn::SOURCE | TimestampsToReturn::BOTH) {
         return Err(invalid(
             "timestamps",
@@ -181,18 +195,8 @@ fn check(setup: &Setup, settings: &Settings) -> Result<(), SimulateError> {
     Ok(())
 }
 
-fn configure_server(config: &mut ServerConfig, settings: &Settings) {
-    let (policy, mode) = settings.security;
-    if policy != SecurityPolicy::None {
-        config.provider = Arc::new(DummyProvider::new("server", KEY_BITS));
-        config.application_uri = "urn:dummy:server".to_owned();
-    }
-    config.endpoints = vec![EndpointConfig {
-        url: url(NAME),
-        policy,
-        mode,
-        user_tokens: vec![UserTokenConfig::anonymous()],
-    }];
+fn processor_time(world: &World<Collector>, machine: Option<MachineId>) -> Option<Duration> {
+    machine.map(|machine| world.machine(machine).used())
 }
 
 fn params(settings: &Settings) -> SubscriptionParams {
@@ -216,7 +220,7 @@ fn queue_size(settings: &Settings, period: Duration) -> u32 {
 }
 
 /// A value of so many bytes that differs from the one before.
-fn value(len: usize, count: i64) -> Variant {
+pub(crate) fn value(len: usize, count: i64) -> Variant {
     let [low, next, ..] = count.to_le_bytes();
     match len {
         1 => Variant::from(low),

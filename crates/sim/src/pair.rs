@@ -1,0 +1,135 @@
+//! One client and one server on a line: what the simulations with a fixed question have in common.
+
+use crate::client::Application;
+use crate::host::{Costs, MachineId};
+use crate::ids::{ClientId, ServerId};
+use crate::network::{LineId, Route, Transport};
+use crate::plant::{Plant, url};
+use crate::publishing::SimulateError;
+use crate::world::World;
+use core::time::Duration;
+use std::sync::Arc;
+use taktwerk_channel::ChannelConfig;
+use taktwerk_client::{Client, ClientConfig, Security, Target};
+use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
+use taktwerk_crypto_dummy::DummyProvider;
+use taktwerk_model::HostProfile;
+use taktwerk_netem::Profile;
+use taktwerk_server::{EndpointConfig, ServerConfig, UserTokenConfig};
+
+/// The server's name.
+pub(crate) const NAME: &str = "plant";
+/// Bits of RSA keys of the toy certificates: their sizes on the wire are right.
+const KEY_BITS: u16 = 2048;
+/// Longest wait for an answer while a connection is made: certificate authorities can be slow.
+const OPEN_MAX: Duration = Duration::from_secs(120);
+
+/// What lies between the two, and what they run on.
+#[derive(Debug)]
+pub(crate) struct Pair<'a> {
+    pub(crate) link: &'a Profile,
+    pub(crate) transport: Transport,
+    pub(crate) security: (SecurityPolicy, MessageSecurityMode),
+    pub(crate) certificate_len: usize,
+    /// The processors of each; `None` needs no time.
+    pub(crate) server: Option<&'a HostProfile>,
+    pub(crate) client: Option<&'a HostProfile>,
+    /// How long both ends wait with an acknowledgement that could travel with data; `None` is as usual.
+    pub(crate) delayed_ack: Option<Duration>,
+    pub(crate) publish_max: Option<usize>,
+    /// The client reads the server's limits when it has connected.
+    pub(crate) reads_limits: bool,
+}
+
+/// Where they are in the world.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Placed {
+    pub(crate) client: ClientId,
+    pub(crate) server: ServerId,
+    pub(crate) client_machine: Option<MachineId>,
+    pub(crate) server_machine: Option<MachineId>,
+}
+
+impl Pair<'_> {
+    /// Sets a server up for this security.
+    pub(crate) fn configure(&self, config: &mut ServerConfig) {
+        let (policy, mode) = self.security;
+        if policy != SecurityPolicy::None {
+            config.provider =
+                Arc::new(DummyProvider::new("server", KEY_BITS).with_certificate_len(self.certificate_len));
+            config.application_uri = "urn:dummy:server".to_owned();
+        }
+        config.endpoints = vec![EndpointConfig {
+            url: url(NAME),
+            policy,
+            mode,
+            user_tokens: vec![UserTokenConfig::anonymous()],
+        }];
+    }
+
+    /// Puts both into a world. The client starts to connect at once.
+    pub(crate) fn place<A: Application>(
+        &self,
+        world: &mut World<A>,
+        plant: Plant,
+        application: A,
+    ) -> Result<Placed, SimulateError> {
+        let server = world.add_server(NAME, plant.shard);
+        let line = world.add_line(self.link);
+        let provider = DummyProvider::new("client", KEY_BITS).with_certificate_len(self.certificate_len);
+        let mut channel = ChannelConfig {
+            provider: Arc::new(provider),
+            utc_origin: world.utc_origin(),
+            ..ChannelConfig::default()
+        };
+        channel.limits.open_timeout = OPEN_MAX;
+        let mut config = ClientConfig {
+            channel: Arc::new(channel),
+            read_limits: self.reads_limits,
+            request_timeout: OPEN_MAX,
+            ..ClientConfig::default()
+        };
+        config.reconnect.retry_first = true;
+        if let Some(most) = self.publish_max {
+            config.publish_max = most;
+        }
+        let client = Client::new(Arc::new(config), Box::new(world.fork_entropy()));
+        let client = world.add_client(client, application, self.route(line));
+        let [server_machine, client_machine] = [self.server, self.client]
+            .map(|profile| profile.map(|profile| Ok(world.add_machine(Arc::new(Costs::new(profile)?)))));
+        let machine = |machine: Option<Result<MachineId, taktwerk_model::host::ProfileError>>| {
+            machine.transpose().map_err(|error| SimulateError::Invalid {
+                key: "host",
+                value: error.to_string(),
+                expected: "a host profile of this version",
+            })
+        };
+        let (server_machine, client_machine) = (machine(server_machine)?, machine(client_machine)?);
+        if let Some(machine) = server_machine {
+            world.place_server(server, machine);
+        }
+        if let Some(machine) = client_machine {
+            let thread = world.add_client_thread(machine);
+            world.place_client(client, thread);
+        }
+        let mut target = Target::new(&url(NAME)).map_err(|error| SimulateError::Invalid {
+            key: "name",
+            value: error.to_string(),
+            expected: "a host name",
+        })?;
+        target.security = Security::Exactly(self.security.0, self.security.1);
+        let connected = world.with_client(client, |client, _, now| client.connect(target, now.instant));
+        connected.map_err(|error| SimulateError::NoSession(Duration::ZERO, error.to_string()))?;
+        Ok(Placed { client, server, client_machine, server_machine })
+    }
+
+    fn route(&self, line: LineId) -> Route {
+        let mut route = Route { transport: self.transport, ..Route::on(line, self.link) };
+        if let Some(delayed_ack) = self.delayed_ack {
+            for path in [&mut route.to_server, &mut route.to_client] {
+                path.delayed_ack = delayed_ack;
+            }
+        }
+        route
+    }
+}

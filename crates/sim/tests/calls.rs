@@ -17,6 +17,11 @@ fn setup(link: &str) -> Setup {
     Setup::new(link.parse().unwrap())
 }
 
+/// But for an acknowledgement, which travels with data if that comes soon enough: 60 bytes at 2 Mbit/s.
+fn is_about(one: Duration, other: Duration) -> bool {
+    one.abs_diff(other) <= Duration::from_micros(240) * 3
+}
+
 #[test]
 fn time_is_what_the_line_and_the_processors_take() {
     let blocks = [Block::new(1, 4), Block::new(256, 4), Block::new(1, 1024)];
@@ -31,7 +36,7 @@ fn time_is_what_the_line_and_the_processors_take() {
     let server = Some(profile);
     let priced = call(&Setup { server, ..setup("ppp-2m") }, &blocks).unwrap();
     for (with, without) in priced.round_trips.iter().zip(&slow.round_trips) {
-        assert_eq!(*with, *without + Duration::from_millis(2));
+        assert!(is_about(*with, *without + Duration::from_millis(2)), "{priced:?} {slow:?}");
     }
     assert_eq!(call(&setup("ppp-2m"), &blocks), Ok(slow));
 }
@@ -56,7 +61,8 @@ fn certificates_and_validation_cost_time_at_both_ends() {
         jobs.insert(format!("{name}/Basic256Sha256"), Cost::Fixed(3e9));
     }
     let slow = Setup { server: Some(profile.clone()), client: Some(profile), ..secured };
-    assert_eq!(call(&slow, &[]).unwrap().session_up, long + Duration::from_secs(6));
+    let slow = call(&slow, &[]).unwrap().session_up;
+    assert!(is_about(slow, long + Duration::from_secs(6)), "{slow:?} {long:?}");
 }
 
 #[test]

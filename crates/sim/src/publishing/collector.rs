@@ -168,9 +168,11 @@ impl Collector {
                     self.monitor(client, now);
                 })
             }
-            Some((_, Asked::Items)) => reply
-                .and_then(|reply| reply.decode::<CreateMonitoredItemsResponse>())
-                .map(|response| self.is_monitoring = response.results.iter().all(|one| one.status_code.is_good())),
+            Some((_, Asked::Items)) => {
+                reply.and_then(|reply| reply.decode::<CreateMonitoredItemsResponse>()).map(|response| {
+                    self.is_monitoring = response.results.iter().all(|one| one.status_code.is_good())
+                })
+            }
             None => reply
                 .and_then(|reply| reply.decode::<PublishResponse>())
                 .map(|response| self.published(&response, now)),
@@ -194,7 +196,8 @@ impl Collector {
             subscription_id: response.subscription_id,
             sequence_number: message.sequence_number,
         });
-        let changes = message.notification_data.iter().flat_map(|data| data.decode::<DataChangeNotification>());
+        let changes =
+            message.notification_data.iter().flat_map(|data| data.decode::<DataChangeNotification>());
         let values: Vec<(u32, DataValue)> = changes
             .flat_map(|changes| changes.monitored_items)
             .map(|item| (item.client_handle, item.value))

@@ -116,7 +116,9 @@ pub fn simulate(setup: &Setup, settings: &Settings) -> Result<Outcome, SimulateE
     let application = &world.client(client).application;
     let seconds = setup.measured.as_secs_f64();
     let host = |at: usize| HostUse {
-        cpu: used_before[at].zip(used_after[at]).map(|(before, after)| (after - before).as_secs_f64() / seconds),
+        cpu: used_before[at]
+            .zip(used_after[at])
+            .map(|(before, after)| (after - before).as_secs_f64() / seconds),
     };
     let line = |side: Side, conditions: &Conditions| {
         line_use(before[side as usize], after[side as usize], seconds, conditions)
@@ -183,7 +185,11 @@ fn check(setup: &Setup, settings: &Settings) -> Result<(), SimulateError> {
     if let PublishRequests::Every { percent } = settings.publish_requests
         && !(1..=1_000).contains(&percent)
     {
-        return Err(invalid("publish_requests", &percent, "from 1 to 1000 per cent of the publishing interval"));
+        return Err(invalid(
+            "publish_requests",
+            &percent,
+            "from 1 to 1000 per cent of the publishing interval",
+        ));
     }
     if !matches!(settings.timestamps, TimestampsToReturn::SOURCE | TimestampsToReturn::BOTH) {
         return Err(invalid(

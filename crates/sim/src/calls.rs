@@ -5,10 +5,11 @@
 //! [`Authority`](crate::authority::Authority), whose answer times stand in the profiles as the cost of validation.
 
 use crate::client::Application;
+use crate::error::SimulateError;
 use crate::network::Transport;
 use crate::pair::{NAME, Pair};
 use crate::plant::{Plant, add_variable, value_of};
-use crate::publishing::{SimulateError, value};
+use crate::publishing::value;
 use crate::world::World;
 use core::time::Duration;
 use taktwerk_client::{Client, Delivery, Event};

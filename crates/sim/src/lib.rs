@@ -74,6 +74,7 @@ pub mod authority;
 pub mod calls;
 pub mod client;
 pub mod effect;
+mod error;
 mod event;
 mod fabric;
 pub mod host;

@@ -1,11 +1,11 @@
 //! One client and one server on a line: what the simulations with a fixed question have in common.
 
 use crate::client::Application;
+use crate::error::SimulateError;
 use crate::host::{Costs, MachineId};
 use crate::ids::{ClientId, ServerId};
 use crate::network::{LineId, Route, Transport};
 use crate::plant::{Plant, url};
-use crate::publishing::SimulateError;
 use crate::world::World;
 use core::time::Duration;
 use std::sync::Arc;

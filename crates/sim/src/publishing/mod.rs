@@ -8,11 +8,11 @@ mod collector;
 mod histogram;
 mod run;
 
+pub use crate::error::SimulateError;
 pub use histogram::Histogram;
 pub use run::simulate;
 pub(crate) use run::value;
 
-use crate::violation::Violation;
 use core::time::Duration;
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 use taktwerk_model::HostProfile;
@@ -198,31 +198,4 @@ impl Outcome {
     pub fn lost(&self) -> u64 {
         self.groups.iter().map(|group| group.lost).sum()
     }
-}
-
-/// The simulation gives no outcome.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SimulateError {
-    /// The setup or the settings contradict themselves.
-    #[error("{key} is {value}: {expected}")]
-    Invalid {
-        /// Which field.
-        key: &'static str,
-        /// Its value.
-        value: String,
-        /// What would be right.
-        expected: &'static str,
-    },
-    /// No session came about.
-    #[error(
-        "no session within {0:?} of virtual time over this link: {1}. Check the rate, the loss and the delay"
-    )]
-    NoSession(Duration, String),
-    /// A request has no answer, or not the one that was asked for.
-    #[error("no answer over this link: {0}. Check the rate, the loss and the delay")]
-    NoAnswer(String),
-    /// The stack broke a promise: an error of this software.
-    #[error("{0}")]
-    Broken(#[from] Violation),
 }

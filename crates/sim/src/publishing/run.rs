@@ -1,7 +1,8 @@
 //! One simulation.
 
 use super::collector::{Collector, Group};
-use super::{Delays, HostUse, LineUse, Outcome, PublishRequests, Settings, Setup, SimulateError};
+use super::{Delays, HostUse, LineUse, Outcome, PublishRequests, Settings, Setup};
+use crate::error::SimulateError;
 use crate::host::MachineId;
 use crate::network::{End, Side, Traffic, Transport};
 use crate::pair::{NAME, Pair};

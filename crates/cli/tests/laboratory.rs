@@ -240,7 +240,7 @@ fn the_register_of_experiments_is_complete() {
     let place = Place::new("list");
     let list = json(&place.run(&["lab", "list", "--json"]));
     let experiments = list["experiments"].as_array().unwrap();
-    assert_eq!(experiments.len(), 20);
+    assert_eq!(experiments.len(), 24);
     assert!(experiments.iter().any(|one| one["id"] == "morato-pubsub" && one["missing"].is_null()));
     let unknown = place.run(&["lab", "reproduce", "nobody-1999"]);
     assert_eq!(unknown.status.code(), Some(2));

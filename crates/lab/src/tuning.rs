@@ -42,6 +42,11 @@ impl<'a> Simulation<'a> {
         Self { problem, formulas: Analytic::new(problem, cpu), setup }
     }
 
+    /// What is given, to change what a plant file does not say: processors, acknowledgements of TCP.
+    pub fn setup_mut(&mut self) -> &mut Setup {
+        &mut self.setup
+    }
+
     fn figures(&self, settings: &Settings, outcome: &Outcome) -> Figures {
         let written: u64 = outcome.groups.iter().map(|group| group.written).sum();
         let milliseconds = |nanos: f64| nanos / 1e6;
@@ -89,9 +94,11 @@ impl Evaluate for Simulation<'_> {
             queue_size: Some(settings.queue_size).filter(|size| *size > 0),
             notifications_max: settings.notifications_max,
             keep_alive_count: settings.keep_alive_count,
-            publish_requests: match settings.publish_requests {
-                0 => PublishRequests::Automatic,
-                most => PublishRequests::AtMost(most as usize),
+            publish_requests: match (settings.publish_requests, self.problem.publish_every) {
+                (0, None) => PublishRequests::Automatic,
+                // `as` saturates.
+                (0, Some(share)) => PublishRequests::Every { percent: (share * 100.0).round() as u32 },
+                (most, _) => PublishRequests::AtMost(most as usize),
             },
             security: (policy, mode),
             ..publishing::Settings::new(milliseconds(settings.publishing_ms))
@@ -144,6 +151,20 @@ mod tests {
             assert!((0.6..1.4).contains(&delay), "{publishing_ms}: {one:?} {other:?}");
             assert!((0.75..1.3).contains(&bandwidth), "{publishing_ms}: {one:?} {other:?}");
         }
+    }
+
+    #[test]
+    fn publish_requests_by_the_clock_cost_bandwidth() {
+        let settings = Settings { publishing_ms: 20.0, ..Settings::usual() };
+        let (own, clock) = (problem(&[]), problem(&["tune.publish_every=0.8"]));
+        let [own, clock] = [&own, &clock].map(|problem| {
+            let formulas = Analytic::new(problem, None).evaluate(&settings, 1).unwrap();
+            (Simulation::new(problem, None).evaluate(&settings, 1).unwrap(), formulas)
+        });
+        let share = |one: f64, other: f64| one / other;
+        let simulated = share(clock.0.bandwidth_bits_s, own.0.bandwidth_bits_s);
+        let calculated = share(clock.1.bandwidth_bits_s, own.1.bandwidth_bits_s);
+        assert!(simulated > 1.02 && (simulated - calculated).abs() < 0.1, "{simulated} {calculated}");
     }
 
     #[test]

@@ -59,6 +59,7 @@ impl Pair<'_> {
                 Arc::new(DummyProvider::new("server", KEY_BITS).with_certificate_len(self.certificate_len));
             config.application_uri = "urn:dummy:server".to_owned();
         }
+        config.channel.open_timeout = OPEN_MAX;
         config.endpoints = vec![EndpointConfig {
             url: url(NAME),
             policy,

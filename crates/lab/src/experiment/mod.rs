@@ -5,6 +5,7 @@
 
 mod beside;
 mod burger;
+mod cavalieri;
 mod cgw;
 mod footprint;
 mod morato;
@@ -64,6 +65,14 @@ pub trait Experiment: Sync {
     fn missing(&self) -> Option<&'static str> {
         None
     }
+    /// Whether it is simulated instead of measured: see [`simulate`].
+    fn is_simulated(&self) -> bool {
+        false
+    }
+    /// What the simulation says. The same on every machine, but for how long it takes.
+    fn simulate(&self, quick: bool, outcome: &mut Outcome) {
+        let _ = (quick, outcome);
+    }
     /// What to measure.
     fn plan(&self, wish: &Wish<'_>) -> Plan;
     /// What the measurements say. Nothing but valid and invalid measurements of [`Self::data`] is in `measurements`.
@@ -78,6 +87,7 @@ pub fn all() -> Vec<&'static dyn Experiment> {
     all.extend(power::ALL);
     all.extend(burger::ALL);
     all.extend(sizing::ALL);
+    all.extend(cavalieri::ALL);
     all.extend(cgw::ALL);
     all.extend(rocha::ALL);
     all
@@ -89,15 +99,28 @@ pub fn find(id: &str) -> Option<&'static dyn Experiment> {
     all().into_iter().find(|experiment| experiment.id() == id)
 }
 
-/// The outcome of an experiment from all measurements of a run.
-#[must_use]
-pub fn evaluate(experiment: &dyn Experiment, measurements: &[Measurement], notes: &[String]) -> Outcome {
-    let mut outcome = Outcome {
+/// An outcome that says nothing yet.
+fn empty(experiment: &dyn Experiment) -> Outcome {
+    Outcome {
         id: experiment.id().to_owned(),
         question: experiment.question().to_owned(),
         source: experiment.source().to_owned(),
         ..Outcome::default()
-    };
+    }
+}
+
+/// The outcome of an experiment that is simulated.
+#[must_use]
+pub fn simulate(experiment: &dyn Experiment, quick: bool) -> Outcome {
+    let mut outcome = empty(experiment);
+    experiment.simulate(quick, &mut outcome);
+    outcome
+}
+
+/// The outcome of an experiment from all measurements of a run.
+#[must_use]
+pub fn evaluate(experiment: &dyn Experiment, measurements: &[Measurement], notes: &[String]) -> Outcome {
+    let mut outcome = empty(experiment);
     if let Some(missing) = experiment.missing() {
         outcome.skipped.push(missing.to_owned());
         return outcome;
@@ -437,6 +460,10 @@ mod tests {
             "burger-model",
             "burger-sizing",
             "burger-igmp",
+            "cavalieri-validate",
+            "cavalieri-session",
+            "cavalieri-rtt",
+            "cavalieri-publish",
             "cgw-rtd",
             "cgw-outliers",
             "cgw-profile",

@@ -23,12 +23,34 @@ const MORATO_CPU: &str = include_str!("../../published/morato2021_cpu.csv");
 const MORATO_READ: &str = include_str!("../../published/morato2021_read_rtt.csv");
 const MORATO_DELIVERY: &str = include_str!("../../published/morato2021_delivery.csv");
 const MORATO_POWER: &str = include_str!("../../published/morato2021_power.csv");
+const CAVALIERI_VALIDATION: &str = include_str!("../../published/cavalieri2013_validation.csv");
+const CAVALIERI_SESSION: &str = include_str!("../../published/cavalieri2013_session.csv");
+const CAVALIERI_RTT: &str = include_str!("../../published/cavalieri2013_rtt.csv");
 const CGW_RTD: &str = include_str!("../../published/cgw_rtd.csv");
 const CGW_CORRELATION: &str = include_str!("../../published/cgw_correlation.csv");
 const ROCHA_PAYLOAD: &str = include_str!("../../published/rocha2019_payload.csv");
 const ROCHA_LOCATION: &str = include_str!("../../published/rocha2019_location.csv");
 const ROCHA_FANIN: &str = include_str!("../../published/rocha2019_fanin.csv");
 const BURGER: &str = include_str!("../../published/burger2019_findings.csv");
+
+/// Cavalieri, Table 1: lowest and highest round trip of a block, milliseconds.
+pub(super) fn cavalieri_validation(study: &str, block: &str) -> Option<(f64, f64)> {
+    let wanted = [("study", study), ("block", block)];
+    let of = |name| figure(CAVALIERI_VALIDATION, &wanted, name);
+    Some((of("low_ms")?, of("high_ms")?))
+}
+
+/// Cavalieri, Table 2: seconds until a session is activated.
+pub(super) fn cavalieri_session(scenario: u32, is_soap: bool) -> Option<f64> {
+    let scenario = scenario.to_string();
+    figure(CAVALIERI_SESSION, &[("scenario", &scenario)], if is_soap { "soap_s" } else { "ua_tcp_s" })
+}
+
+/// Cavalieri, Table 3: seconds that reading so many bytes takes over UA TCP without security.
+pub(super) fn cavalieri_rtt(bytes: u32) -> Option<f64> {
+    let bytes = bytes.to_string();
+    figure(CAVALIERI_RTT, &[("bytes", &bytes)], "rtt_s")
+}
 
 /// Burger: a figure that the text states.
 pub(super) fn burger(finding: &str) -> Option<f64> {
@@ -136,6 +158,9 @@ mod tests {
         assert_eq!(morato_read("open62541", "ethernet", false, true), Some((382.48, 24.44)));
         assert_eq!(morato_delivery("open62541", false), Some((267.77, 24.55)));
         assert_eq!(cgw_rtd("Ethernet", "A"), Some([3.0, 0.7, 2.4, 12.0, 42.0]));
+        assert_eq!(cavalieri_validation("opcua-model", "2.5 MB"), Some((225.0, 420.0)));
+        assert_eq!(cavalieri_session(4, true), Some(15.9));
+        assert_eq!(cavalieri_rtt(32_768), Some(0.39));
         assert_eq!(cgw_correlation(10, 50), Some((0.81, 0.83)));
         assert_eq!(rocha_payload("10 kB", "opcua").unwrap()[0], 42.23);
         assert_eq!(rocha_location("Tokyo", "mqtt-qos0").unwrap()[0], 327.79);

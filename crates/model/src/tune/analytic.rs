@@ -140,10 +140,15 @@ impl Evaluate for Analytic<'_> {
         let acknowledged = if is_session { split * (TCP + down.overhead as f64) } else { 0.0 };
         let down_bits = (message + packets * headers + acknowledged) * 8.0 / interval_s * clients;
         let up = &problem.link.up;
+        // A request for each message, or as many as the clock says.
+        let requests = problem.publish_every.map_or(1.0, |share| 1.0 / share);
         let request = REQUEST + secured + TCP + up.overhead as f64;
         let acknowledge = (packets / 2.0).ceil() * (TCP + up.overhead as f64);
-        let up_bits =
-            if is_session { (split * request + acknowledge) * 8.0 / interval_s * clients } else { 0.0 };
+        let up_bits = if is_session {
+            (split * request * requests + acknowledge) * 8.0 / interval_s * clients
+        } else {
+            0.0
+        };
         let load = |bits: f64, usable: Option<f64>| usable.map_or(0.0, |usable| bits / usable);
         let busiest = if problem.is_shared {
             load(down_bits + up_bits, down.usable_rate())

@@ -150,6 +150,13 @@ fn given(problem: &Problem, setting: &str, settings: &Settings) -> String {
         "sampling_ms" if settings.sampling_ms <= 0.0 => {
             "the server reports each write, so nothing is sampled".to_owned()
         }
+        "publish_requests" if problem.publish_every.is_some() => {
+            let share = problem.publish_every.unwrap_or_default();
+            format!(
+                "given: the client sends one whenever {} of an interval have passed",
+                figures::number(share)
+            )
+        }
         "publish_requests" if settings.publish_requests == 0 => {
             "the client keeps as many as round trip and interval need".to_owned()
         }

@@ -2,9 +2,14 @@
 //!
 //! A point is on the front if no other is better in one figure and as good in all others. Every point of the front is a sensible
 //! choice. The knee is the one where more of one figure stops being worth what it costs in the others: each figure is scaled to
-//! 0 at its best on the front and to 1 at its worst, and the knee is nearest to the ideal point, where all are 0. A resource is
+//! 0 at its best on the front and to 1 at its worst, and the sum of the scaled figures is smallest at the knee. A resource is
 //! scaled to 1 where it is full, not at the worst point: half of what a link has left costs as much on a slow link as on a fast
 //! one.
+//!
+//! Around the knee the sum hardly changes, and curves have ripples: a message just fits into a packet, an interval is a multiple
+//! of a period. Points whose sums differ by less than [`EQUAL`] are a plateau of equally good ones, and its middle is taken. For
+//! a delay that grows like the interval and a cost that falls like its reciprocal, the middle on a logarithmic scale is where the
+//! sum is smallest, however wide the plateau is.
 
 use super::problem::Problem;
 use super::settings::{Figures, Metric};
@@ -71,12 +76,32 @@ impl Scale {
     }
 }
 
-/// The position of the knee among the points; `None` without a front.
+/// Sums that differ by less than this share are equal: the simulation promises no more.
+pub const EQUAL: f64 = 0.1;
+
+/// Positions of the points whose sums are nearly the smallest: the plateau around the knee.
+#[must_use]
+pub fn plateau(points: &[Figures], front: &[usize], problem: &Problem) -> Vec<usize> {
+    let scale = Scale::new(points, front, problem);
+    let scores: Vec<(usize, f64)> =
+        front.iter().filter_map(|at| Some((*at, scale.score(points.get(*at)?)?))).collect();
+    let best = scores.iter().map(|(_, score)| *score).fold(f64::MAX, f64::min);
+    scores.into_iter().filter(|(_, score)| *score <= best * (1.0 + EQUAL)).map(|(at, _)| at).collect()
+}
+
+/// The position of the knee among the points: the middle of the plateau, by the first figure that counts. `None` without a
+/// front.
 #[must_use]
 pub fn knee(points: &[Figures], front: &[usize], problem: &Problem) -> Option<usize> {
-    let scale = Scale::new(points, front, problem);
-    let score = |at: &usize| points.get(*at).and_then(|one| scale.score(one)).unwrap_or(f64::MAX);
-    front.iter().copied().min_by(|a, b| score(a).total_cmp(&score(b)))
+    let plateau = plateau(points, front, problem);
+    let first = problem.minimize.first()?;
+    // Figures that can be zero have no logarithm.
+    let value =
+        |at: &usize| points.get(*at).and_then(|one| first.of(one)).map_or(0.0, |value| value.max(1e-9).ln());
+    let least = plateau.iter().map(value).fold(f64::MAX, f64::min);
+    let most = plateau.iter().map(value).fold(f64::MIN, f64::max);
+    let off = |at: &usize| (value(at) - f64::midpoint(least, most)).abs();
+    plateau.iter().copied().min_by(|a, b| off(a).total_cmp(&off(b)))
 }
 
 #[cfg(test)]
@@ -105,6 +130,26 @@ mod tests {
         let intervals: Vec<f64> = (5..=250).map(f64::from).collect();
         let points = intervals.iter().map(|ms| at(ms / 2.0, 0.5 + cost / ms)).collect();
         (intervals, points)
+    }
+
+    #[test]
+    fn ripples_of_the_curve_do_not_move_the_knee() {
+        let problem = problem(&[]);
+        let at = |ripple: f64| {
+            let (intervals, mut points) = curve(1.0);
+            // Every fifth interval is better by so many milliseconds, and one of them by a little more.
+            for (interval, point) in intervals.iter().zip(&mut points).filter(|(ms, _)| **ms % 5.0 == 0.0) {
+                point.delay_mean_ms -= ripple * if *interval == 25.0 { 1.5 } else { 1.0 };
+            }
+            let front = front(&points, &METRICS);
+            let plateau = plateau(&points, &front, &problem);
+            assert!(plateau.len() > 3, "{plateau:?}");
+            intervals[knee(&points, &front, &problem).unwrap()]
+        };
+        let smooth = at(0.0);
+        for ripple in [0.5, 1.0, 2.0] {
+            assert!((at(ripple) / smooth - 1.0).abs() < 0.2, "{ripple}: {} {smooth}", at(ripple));
+        }
     }
 
     #[test]

@@ -103,6 +103,7 @@ struct TuneSpec {
     measured_s: Option<f64>,
     clients: Option<u32>,
     full_at: Option<f64>,
+    publish_every: Option<f64>,
     wake_us: Option<f64>,
     core_watts: Option<f64>,
     search: SearchSpec,
@@ -161,6 +162,9 @@ pub struct Problem {
     pub measured_s: f64,
     /// Share of a link or core from which on it counts as full: beyond, queues grow quickly.
     pub full_at: f64,
+    /// Publish requests are sent by a clock, whenever this share of the publishing interval has passed; `None` leaves it to the
+    /// client.
+    pub publish_every: Option<f64>,
     /// Time until a thread that sleeps is running, in microseconds.
     pub wake_us: f64,
     /// Watts that one busy core takes; `None` if energy is not asked for.
@@ -251,6 +255,19 @@ impl Problem {
             value if value > 0.0 && value <= 86_400.0 => Ok(value),
             value => Err(at(key, &format!("{value} is not a positive number up to 86400"))),
         };
+        let publish_every = match spec.tune.publish_every {
+            Some(share) if !(0.01..=1.0).contains(&share) => {
+                let problem =
+                    format!("{share} is not from 0.01 to 1: with fewer requests than messages, values wait");
+                return Err(at("tune.publish_every", &problem));
+            }
+            Some(_) if space.others.iter().any(|one| one.publish_requests > 0) => {
+                let problem = "a client sends Publish requests by this clock or keeps a number of them \
+                                   (tune.search.publish_requests): remove one of both";
+                return Err(at("tune.publish_every", &problem));
+            }
+            share => share,
+        };
         Ok(Self {
             name: if spec.name.is_empty() { file.to_owned() } else { spec.name.clone() },
             is_shared: shared(spec.link.as_ref()).map_err(|problem| at("link.shared", &problem))?,
@@ -271,6 +288,7 @@ impl Problem {
                     return Err(at("tune.full_at", &format!("{share} is not a share above 0 and up to 1")));
                 }
             },
+            publish_every,
             wake_us: positive("tune.wake_us", spec.tune.wake_us, 50.0)?,
             core_watts: spec
                 .tune
@@ -639,6 +657,24 @@ publish_requests = [1, 2]
         assert!(!other.space.is_range && other.space.publishing_ms == [10.0, 20.0]);
         assert_eq!(problem(&["link=rate=1mbit"]).link.down.rate, Some(1_000_000));
         assert_eq!(problem(&["link.rate=384000"]).link.down.rate, Some(384_000));
+    }
+
+    #[test]
+    fn a_client_that_goes_by_its_clock_keeps_no_number_of_requests() {
+        let text = TEXT.replace("publish_requests = [1, 2]", "");
+        let with = |every: &str| {
+            let sets = vec![format!("tune.publish_every={every}")];
+            Problem::parse(&text, "p.toml", &Options { sets, ..Options::default() })
+        };
+        assert_eq!(with("0.8").unwrap().publish_every, Some(0.8));
+        assert_eq!(problem(&[]).publish_every, None);
+        for wrong in ["0", "1.5"] {
+            let said = with(wrong).unwrap_err().to_string();
+            assert!(said.contains("publish_every") && said.contains("from 0.01 to 1"), "{said}");
+        }
+        let sets = vec!["tune.publish_every=0.8".to_owned()];
+        let said = error(TEXT, &Options { sets, ..Options::default() });
+        assert!(said.contains("tune.search.publish_requests"), "{said}");
     }
 
     #[test]

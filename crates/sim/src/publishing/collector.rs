@@ -57,6 +57,9 @@ pub(super) struct Collector {
     pub(super) values: Histogram,
     /// Publish requests are sent so often, instead of as the client decides.
     pub(super) by_clock: Option<Duration>,
+    /// Publish requests to send before the first one by the clock. A clock that is quicker than the server fills its queue
+    /// sooner or later: it is full from the beginning, so that figures do not depend on how long the simulation runs.
+    pub(super) ahead: u32,
     /// Publish requests that were refused because there were too many.
     pub(super) refused: u64,
     asked: Option<(RequestHandle, Asked)>,
@@ -170,7 +173,10 @@ impl Collector {
             }
             Some((_, Asked::Items)) => {
                 reply.and_then(|reply| reply.decode::<CreateMonitoredItemsResponse>()).map(|response| {
-                    self.is_monitoring = response.results.iter().all(|one| one.status_code.is_good())
+                    self.is_monitoring = response.results.iter().all(|one| one.status_code.is_good());
+                    for _ in 0..core::mem::take(&mut self.ahead) {
+                        self.publish(client, now);
+                    }
                 })
             }
             None => reply

@@ -72,6 +72,8 @@ pub fn simulate(setup: &Setup, settings: &Settings) -> Result<Outcome, SimulateE
         variables.push(group);
     }
     if let PublishRequests::Every { percent } = settings.publish_requests {
+        let limits = &plant.shard.shared().config().limits.subscriptions;
+        collector.ahead = limits.publish_requests_per_session_max;
         collector.by_clock = Some(settings.publishing_interval * percent / 100);
     }
     let start = world.now().instant;

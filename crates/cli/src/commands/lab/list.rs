@@ -31,6 +31,7 @@ pub(crate) fn run(arguments: &ListArgs, output: Output) -> Result<(), Failure> {
             everything.extend(experiment.plan(&wish(true)).conditions);
         }
         let cost = match (experiment.missing(), experiment.data() == experiment.id()) {
+            (None, _) if experiment.is_simulated() => "simulated".to_owned(),
             (Some(_), _) => "not yet".to_owned(),
             (None, true) => format!("{:.0} s", seconds(true)),
             (None, false) => format!("with {}", experiment.data()),
@@ -42,6 +43,7 @@ pub(crate) fn run(arguments: &ListArgs, output: Output) -> Result<(), Failure> {
             "source": experiment.source(),
             "data": experiment.data(),
             "missing": experiment.missing(),
+            "simulated": experiment.is_simulated(),
             "quick_seconds": seconds(true),
             "full_seconds": seconds(false),
             "skipped": experiment.plan(&wish(true)).skipped,

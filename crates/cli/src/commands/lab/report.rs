@@ -59,6 +59,9 @@ pub(super) fn outcomes(run: &Run, measurements: &[Measurement]) -> Vec<Outcome> 
         .filter(|one| has(one.data()))
         .map(|one| experiment::evaluate(one, measurements, &run.notes))
         .collect();
+    let is_simulated = |id: &str| run.notes.contains(&super::reproduce::simulated_note(id));
+    let simulated = experiment::all().into_iter().filter(|one| one.is_simulated() && is_simulated(one.id()));
+    outcomes.extend(simulated.map(|one| experiment::simulate(one, run.quick)));
     if let Some(outcome) = super::scenario::outcome(measurements) {
         outcomes.push(outcome);
     }

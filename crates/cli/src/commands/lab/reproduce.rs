@@ -184,7 +184,9 @@ pub(crate) fn run(arguments: &ReproduceArgs, output: Output, interrupt: &Interru
     if arguments.isolate {
         isolate(&mut conditions, &place)?;
     }
-    let notes = [arguments.changes(), notes].concat();
+    let simulated = || chosen.iter().filter(|one| one.is_simulated());
+    let notes =
+        [arguments.changes(), notes, simulated().map(|one| simulated_note(one.id())).collect()].concat();
     let what =
         if arguments.ids.iter().any(|id| id == "all") { "all".to_owned() } else { arguments.ids.join(" ") };
     if cfg!(debug_assertions) && arguments.session.program.is_none() {
@@ -197,10 +199,23 @@ pub(crate) fn run(arguments: &ReproduceArgs, output: Output, interrupt: &Interru
         notes: &notes,
         within: arguments.within(&stacks),
     };
-    let finished = session::measure(&arguments.session, &task, &place, interrupt)?;
-    let evaluate =
-        |one: &&dyn Experiment| experiment::evaluate(*one, &finished.measurements, &finished.notes);
-    let outcomes: Vec<_> = chosen.iter().map(evaluate).collect();
+    let finished = if chosen.iter().all(|one| one.is_simulated()) {
+        session::without_measurements(&arguments.session, &task, &place)?
+    } else {
+        session::measure(&arguments.session, &task, &place, interrupt)?
+    };
+    let mut outcomes = Vec::new();
+    for one in &chosen {
+        if interrupt.asked() {
+            return Err(Failure::Interrupted);
+        }
+        outcomes.push(if one.is_simulated() {
+            tracing::info!("simulating {}", one.id());
+            experiment::simulate(*one, arguments.quick)
+        } else {
+            experiment::evaluate(*one, &finished.measurements, &finished.notes)
+        });
+    }
     let run = finished.store.choose(Some(&finished.run.to_string()))?;
     report::write(&arguments.output, &run, &outcomes)?;
     if output.is_json() {
@@ -214,6 +229,11 @@ pub(crate) fn run(arguments: &ReproduceArgs, output: Output, interrupt: &Interru
     let mut lacking = lacking(&conditions, &finished.measurements);
     lacking.extend(outcomes.iter().flat_map(|outcome| outcome.errors.clone()));
     if lacking.is_empty() { Ok(()) } else { Err(Failure::Worthless(lacking.join("; "))) }
+}
+
+/// How a run says that an experiment was simulated: a report simulates it again.
+pub(super) fn simulated_note(id: &str) -> String {
+    format!("{id}: simulated in virtual time")
 }
 
 /// Which experiment has no valid measurement of which stack, and why.

@@ -160,6 +160,24 @@ pub(crate) fn measure(
     Ok(Finished { run, notes, measurements, store })
 }
 
+/// A run of experiments that are simulated: there is nothing to measure, and a report is written of it all the same.
+pub(crate) fn without_measurements(
+    arguments: &SessionArgs,
+    task: &Task<'_>,
+    place: &Place,
+) -> Result<Finished, Failure> {
+    if arguments.resume.is_some() {
+        return Err(Failure::Usage(
+            "simulated experiments are whole in every run: leave --resume out".to_owned(),
+        ));
+    }
+    let mut store = arguments.store.open()?;
+    let name = arguments.name.clone().unwrap_or_else(|| short_name(task.what));
+    let run = store.begin(&name, task.what, task.quick, &place.fingerprint())?;
+    store.finish(run, task.notes)?;
+    Ok(Finished { run, notes: task.notes.to_vec(), measurements: Vec::new(), store })
+}
+
 /// Why no run is begun. One without measurements would be complete at once, and what reports are written of.
 fn refused(error: &RunError, notes: &[String]) -> Failure {
     if matches!(error, RunError::Nothing) && !notes.is_empty() {

@@ -26,11 +26,23 @@ pub enum Body {
     },
 }
 
+/// What protects SOAP messages on a secured channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Security {
+    /// WS-SecureConversation: keys, signatures and cipher text in each envelope, as XML.
+    #[default]
+    WsSecureConversation,
+    /// UA Secure Conversation: envelopes around the same chunks as UA TCP has.
+    UaSecureConversation,
+}
+
 /// SOAP over HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Soap {
     /// How service messages are encoded.
     pub body: Body,
+    /// What protects messages.
+    pub security: Security,
     /// Processing time of each message at each end beside that of the stack: XML, canonical form, HTTP.
     pub per_message: Duration,
     /// The same of a message behind WS-Security, in addition.
@@ -126,7 +138,7 @@ impl Carriage {
             direction.chunk_at = 0;
             self.is_secured |= chunks.starts_with(b"OPN")
                 && !chunks.get(16..80).unwrap_or(&chunks).windows(5).any(|part| part == b"#None");
-            let len = length(&chunks, self.soap.body, writer == 0, self.is_secured);
+            let len = length(&chunks, &self.soap, writer == 0, self.is_secured);
             let is_text = len > 1;
             let time = if is_text { self.soap.time(len, self.is_secured) } else { Duration::ZERO };
             direction.busy_until = direction.busy_until.max(now) + time;
@@ -235,8 +247,13 @@ impl Carriage {
 }
 
 /// Bytes of a message on the wire.
-fn length(chunks: &[u8], body: Body, is_request: bool, is_secured: bool) -> usize {
+fn length(chunks: &[u8], soap: &Soap, is_request: bool, is_secured: bool) -> usize {
+    let body = soap.body;
     match chunks.get(..3) {
+        // Chunks are binary, whatever is in them.
+        Some(b"OPN" | b"MSG") if is_secured && soap.security == Security::UaSecureConversation => {
+            text::message(chunks.len(), Body::Binary, is_request, false)
+        }
         Some(b"OPN") if is_secured => text::handshake(is_request),
         Some(b"MSG") => {
             // Signatures and padding of the chunks are part of it: a few per cent of a message that is mostly envelope.
@@ -293,6 +310,17 @@ mod tests {
         let ratio = text::message(1 << 20, Body::Binary, false, false) as f64 / f64::from(1 << 20);
         assert!((1.33..1.35).contains(&ratio), "{ratio}");
         assert!((7000..14_000).contains(&text::handshake(true)), "{}", text::handshake(true));
-        assert_eq!(length(&chunk(b"HELF", 60), Body::Binary, true, true), 1);
+        let soap = Soap::default();
+        assert_eq!(length(&chunk(b"HELF", 60), &soap, true, true), 1);
+        // Chunks in envelopes are shorter than signed and encrypted XML, and longer than chunks.
+        let ua = Soap { security: Security::UaSecureConversation, ..soap };
+        for kind in [b"MSGF", b"OPNF"] {
+            let [ws, ua] = [&soap, &ua].map(|soap| length(&chunk(kind, 2_000), soap, true, true));
+            assert!((2_000 * 4 / 3..ws - 3_000).contains(&ua), "{ws} {ua}");
+        }
+        assert_eq!(
+            length(&chunk(b"MSGF", 90), &ua, true, false),
+            length(&chunk(b"MSGF", 90), &soap, true, false)
+        );
     }
 }

@@ -5,7 +5,9 @@ use crate::interrupt::Interrupt;
 use crate::session::{self, Session};
 use std::collections::VecDeque;
 use std::time::Duration;
-use taktwerk_client::{Delivery, Event, EventQuery, SubscriptionEvent, SubscriptionParams};
+use taktwerk_client::{
+    Delivery, Event, EventQuery, SubscriptionEvent, SubscriptionHandle, SubscriptionParams,
+};
 use taktwerk_net::clock::monotonic;
 use taktwerk_schema::{MonitoredItemCreateRequest, MonitoringMode, MonitoringParameters, ReadValueId};
 use taktwerk_types::{ExtensionObject, Instant, NodeId, Variant};
@@ -18,6 +20,7 @@ const EVENT_NOTIFIER: u32 = 12;
 /// Events that come from one monitored item.
 pub(crate) struct EventStream {
     waiting: VecDeque<Vec<Variant>>,
+    handle: SubscriptionHandle,
     is_open: bool,
 }
 
@@ -60,11 +63,16 @@ impl EventStream {
         let core = session.client().core();
         let handle = core.create_subscription(params, monotonic());
         core.add_items(handle, vec![item], monotonic()).map_err(|error| Failure::Usage(error.to_string()))?;
-        let mut stream = Self { waiting: VecDeque::new(), is_open: false };
+        let mut stream = Self { waiting: VecDeque::new(), handle, is_open: false };
         while !stream.is_open {
             stream.take(session, node, monotonic() + LOOK)?;
         }
         Ok(stream)
+    }
+
+    /// The SubscriptionId.
+    pub(crate) fn subscription_id(&self, session: &mut Session) -> u32 {
+        session.client().core().subscription_id(self.handle).unwrap_or(0)
     }
 
     /// The next event.

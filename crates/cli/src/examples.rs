@@ -95,6 +95,13 @@ Examples:
   taktwerk events localhost --filter \"severity >= 300 and message like '%rejected%'\"
   taktwerk events localhost /Objects/2:Plant/2:Conveyor -n 1 --json";
 
+pub(crate) const ALARMS: &str = "\
+Examples:
+  taktwerk alarms localhost                                    follow them; Ctrl-C ends it
+  taktwerk alarms localhost --list --json
+  taktwerk alarms localhost --acknowledge Boiler/Temperature --comment 'on my way'
+  taktwerk alarms localhost --shelve Boiler/Level --for 10m";
+
 pub(crate) const PKI: &str = "\
 Examples:
   taktwerk pki show                        certificates and trust lists of the client

@@ -46,8 +46,8 @@ mod walk;
 
 use clap::{Parser, Subcommand};
 use commands::{
-    backup, browse, call, completions, endpoints, events, history, lab, man, model, nodes, nodeset, pki,
-    read, sim, size, tune, watch, write,
+    alarms, backup, browse, call, completions, endpoints, events, history, lab, man, model, nodes, nodeset,
+    pki, read, sim, size, tune, watch, write,
 };
 use failure::Failure;
 use interrupt::Interrupt;
@@ -113,6 +113,9 @@ enum Command {
     /// Print events as they happen.
     #[command(after_help = examples::EVENTS)]
     Events(events::EventsArgs),
+    /// Show alarms and conditions; acknowledge, confirm, shelve them.
+    #[command(after_help = examples::ALARMS)]
+    Alarms(alarms::AlarmsArgs),
     /// Manage certificates and trust lists.
     #[command(after_help = examples::PKI)]
     Pki(pki::PkiArgs),
@@ -205,6 +208,7 @@ fn run(command: &mut Command, output: Output, interrupt: &Interrupt) -> Result<(
         Command::Pki(arguments) => pki::run(arguments, output),
         Command::Watch(arguments) => watch::run(arguments, output, interrupt),
         Command::Events(arguments) => events::run(arguments, output, interrupt),
+        Command::Alarms(arguments) => alarms::run(arguments, output, interrupt),
         Command::Config(command) => config::run(command, output),
         Command::Backup(arguments) => backup::run(arguments, output),
         Command::Restore(arguments) => backup::restore::run(arguments, output),

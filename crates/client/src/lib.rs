@@ -27,6 +27,7 @@
 mod activate;
 mod batch;
 mod client;
+pub mod condition;
 pub mod config;
 mod connect;
 pub mod effect;

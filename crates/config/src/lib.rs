@@ -14,7 +14,8 @@ pub mod tokens;
 pub mod users;
 
 pub use configuration::{
-    AdmitSetting, AuditSection, Config, ConfigError, ConfigFile, EXAMPLE, FileKind, IdentitiesSection,
-    JwtSection, LimitsSection, NamedFile, NamespaceSection, PermissionsSection, PubSubSection, RoleSection,
-    SecuritySection, ServerSection, TokensConfig, Unspecified, WebSection, dashboard, line_of, nearest,
+    AdmitSetting, AlarmSection, AlarmsSection, AuditSection, Config, ConfigError, ConfigFile, EXAMPLE,
+    FileKind, IdentitiesSection, JwtSection, LimitsSection, NamedFile, NamespaceSection, NormalValue,
+    PermissionsSection, PubSubSection, RoleSection, SecuritySection, ServerSection, TokensConfig,
+    Unspecified, WebSection, dashboard, line_of, nearest,
 };

@@ -68,6 +68,12 @@ pub enum StartError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// The file with the states of alarms could not be read.
+    #[error("cannot use the file of alarm states: {source}")]
+    Alarms {
+        /// What is wrong.
+        source: io::Error,
+    },
     /// Trust lists could not be watched, and changes would go unnoticed.
     #[error("cannot watch the trust lists: {source}")]
     TrustList {
@@ -96,7 +102,7 @@ impl StartError {
     pub const fn status(&self) -> StatusCode {
         match self {
             Self::Bind(error) => error.status(),
-            Self::Thread { .. } | Self::TrustList { .. } | Self::Recorder { .. } => {
+            Self::Thread { .. } | Self::TrustList { .. } | Self::Recorder { .. } | Self::Alarms { .. } => {
                 StatusCode::BAD_RESOURCE_UNAVAILABLE
             }
             Self::Address { .. } | Self::Config(_) | Self::NoAddress => StatusCode::BAD_CONFIGURATION_ERROR,

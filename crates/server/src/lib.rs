@@ -23,6 +23,7 @@
 
 pub mod account;
 pub mod admission;
+pub mod alarm;
 pub mod audit;
 pub mod authorization;
 pub mod callback;

@@ -47,6 +47,7 @@
 //! - [`server`]: configuring, starting and stopping a server; [`space`]: its nodes, values and methods;
 //! - [`client`]: connecting, reading, writing, browsing, calling, subscribing;
 //! - [`pubsub`]: publishing and subscribing without a connection;
+//! - [`alarms`]: lists of conditions, operators' actions, states that survive a restart;
 //! - [`history`]: stores of history, and what is recorded;
 //! - [`pki`]: certificates and trust from a folder;
 //! - [`pubsub_model`]: PubSub in a server's address space, and key services;
@@ -56,6 +57,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod alarms;
 pub mod client;
 pub mod error;
 pub mod headroom;
@@ -72,7 +74,9 @@ pub mod value;
 pub use client::Client;
 pub use error::BuildError;
 pub use server::{RunningServer, Server, ServerBuilder};
-pub use space::{EventBuilder, Namespace, Node, Readings, SourceBuilder, SourceHandle, Variable};
+pub use space::{
+    Alarm, AlarmBuilder, EventBuilder, Namespace, Node, Readings, SourceBuilder, SourceHandle, Variable,
+};
 pub use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 pub use taktwerk_net::StartError;
 pub use taktwerk_schema as schema;
@@ -93,4 +97,5 @@ struct Readme;
 #[doc = include_str!("../../../docs/tutorials/library.md")]
 #[doc = include_str!("../../../docs/sources.md")]
 #[doc = include_str!("../../../docs/events.md")]
+#[doc = include_str!("../../../docs/alarms.md")]
 struct LibraryTutorial;

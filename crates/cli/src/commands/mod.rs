@@ -1,5 +1,6 @@
 //! The client commands, one file each: arguments, what is asked of the server, what is printed.
 
+pub(crate) mod alarms;
 pub(crate) mod backup;
 pub(crate) mod browse;
 pub(crate) mod call;

@@ -57,6 +57,7 @@ pub(crate) fn check_files(file: &ConfigFile) -> Result<Option<usize>, Failure> {
         ("pubsub", &config.pubsub.save_to),
         ("pubsub", &config.pubsub.replay_file),
         ("history", &config.history.file),
+        ("alarms", &config.alarms.file),
     ];
     for (section, path) in written {
         let Some(path) = path.as_ref().map(|path| file.resolve(path)) else { continue };
@@ -207,6 +208,7 @@ impl Configured {
         if config.identities.clear_passwords {
             builder = builder.allow_clear_passwords();
         }
+        builder = super::alarms::configured(builder, &self.file);
         super::history::configured(builder, &self.file)
     }
 

@@ -80,7 +80,7 @@ pub(super) fn record(file: &ConfigFile, server: &Server) -> Result<(), Failure> 
 }
 
 /// Reads a NodeId with the index or the URI of its namespace.
-fn node_id(text: &str, namespaces: &[String]) -> Option<NodeId> {
+pub(super) fn node_id(text: &str, namespaces: &[String]) -> Option<NodeId> {
     let Some(rest) = text.strip_prefix("nsu=") else { return text.parse().ok() };
     let (uri, identifier) = rest.split_once(';')?;
     let uri = uri.replace("%3B", ";").replace("%25", "%");

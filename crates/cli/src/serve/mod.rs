@@ -1,5 +1,6 @@
 //! `taktwerk serve`: a server with a demo plant, with test nodes, or with load.
 
+mod alarms;
 mod configured;
 pub(crate) mod control;
 mod gateway;
@@ -213,6 +214,8 @@ pub(crate) enum ServeError {
     Node(#[from] taktwerk_server::space::NodeError),
     #[error(transparent)]
     Import(#[from] taktwerk_server::space::import::ImportError),
+    #[error(transparent)]
+    Alarm(#[from] taktwerk::alarms::AlarmError),
     #[error("history: {0}")]
     History(String),
     #[error("cannot start a thread: {0}")]
@@ -276,6 +279,7 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
     let pubsub = content.pubsub.start(&server)?;
     if let Some(configured) = &configured {
         history::record(configured.file(), &server)?;
+        alarms::add(configured.file(), &server)?;
         configured::check_namespaces(configured.file(), &server.space().namespaces())?;
     }
     let nodes = server.space().node_count();

@@ -3,14 +3,17 @@
 //!
 //! - `sections`: what can stand in a file, with the defaults; `meaning`: from names to roles, permissions and limits; `tokens`:
 //!   access tokens; `changes`: what another file would change; `files`: the files of an installation;
+//!   `alarms`: alarms;
 //! - [`EXAMPLE`]: a file that explains itself, which `taktwerk config init` writes.
 
+mod alarms;
 mod changes;
 mod files;
 mod meaning;
 mod sections;
 mod tokens;
 
+pub use alarms::{AlarmSection, AlarmsSection, NormalValue};
 pub use files::{FileKind, NamedFile, dashboard};
 pub use sections::{
     AdmitSetting, AuditSection, Config, IdentitiesSection, JwtSection, LimitsSection, NamespaceSection,

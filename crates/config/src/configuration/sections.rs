@@ -1,5 +1,6 @@
 //! What can stand in a configuration file. Everything has a default; what is dangerous is off.
 
+use super::alarms::AlarmsSection;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
@@ -42,6 +43,8 @@ pub struct Config {
     pub source: Vec<IgnoredAny>,
     /// `[[tag]]`, likewise
     pub tag: Vec<IgnoredAny>,
+    /// `[alarms]`
+    pub alarms: AlarmsSection,
 }
 
 /// What the server is and where it listens.

@@ -2,6 +2,7 @@
 
 use super::value::AuditValue;
 use crate::account::HeapSize;
+use crate::alarm::Method;
 use crate::authorization::UserIdentity;
 use core::net::IpAddr;
 use std::borrow::Cow;
@@ -317,7 +318,7 @@ impl AuditRecord {
                     "UpdateDataDetails" => t::AUDIT_HISTORY_VALUE_UPDATE_EVENT_TYPE,
                     _ => t::AUDIT_HISTORY_UPDATE_EVENT_TYPE,
                 },
-                AuditAction::CallMethod { .. } => t::AUDIT_UPDATE_METHOD_EVENT_TYPE,
+                AuditAction::CallMethod { method_id, .. } => method_event_type(method_id),
                 AuditAction::NodeManagement { request, .. } => match *request {
                     AddNodesRequest::BINARY_ENCODING_ID => t::AUDIT_ADD_NODES_EVENT_TYPE,
                     AddReferencesRequest::BINARY_ENCODING_ID => t::AUDIT_ADD_REFERENCES_EVENT_TYPE,
@@ -475,6 +476,27 @@ fn owned<'a>(text: String) -> AuditField<'a> {
 
 fn number<'a>(number: u32) -> AuditField<'a> {
     AuditField::Number(f64::from(number))
+}
+
+/// The EventType of a method call: of those of conditions, Part 9 §5.10.
+fn method_event_type(method: &NodeId) -> u32 {
+    match method.ns0().and_then(Method::from_type) {
+        Some((Method::Enable | Method::Disable, _)) => t::AUDIT_CONDITION_ENABLE_EVENT_TYPE,
+        Some((Method::AddComment, _)) => t::AUDIT_CONDITION_COMMENT_EVENT_TYPE,
+        Some((Method::Acknowledge, _)) => t::AUDIT_CONDITION_ACKNOWLEDGE_EVENT_TYPE,
+        Some((Method::Confirm, _)) => t::AUDIT_CONDITION_CONFIRM_EVENT_TYPE,
+        Some((Method::Respond, _)) => t::AUDIT_CONDITION_RESPOND_EVENT_TYPE,
+        Some((Method::TimedShelve | Method::OneShotShelve | Method::Unshelve, _)) => {
+            t::AUDIT_CONDITION_SHELVING_EVENT_TYPE
+        }
+        Some((Method::Suppress | Method::Unsuppress, _)) => t::AUDIT_CONDITION_SUPPRESSION_EVENT_TYPE,
+        Some((Method::RemoveFromService | Method::PlaceInService, _)) => {
+            t::AUDIT_CONDITION_OUT_OF_SERVICE_EVENT_TYPE
+        }
+        Some((Method::Silence, _)) => t::AUDIT_CONDITION_SILENCE_EVENT_TYPE,
+        Some((Method::Reset, _)) => t::AUDIT_CONDITION_RESET_EVENT_TYPE,
+        None => t::AUDIT_UPDATE_METHOD_EVENT_TYPE,
+    }
 }
 
 /// The EventType for each reason to refuse a certificate (Part 4 §6.1.3, Table of validation steps).

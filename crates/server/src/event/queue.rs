@@ -40,6 +40,11 @@ impl EventQueue {
         self.events.is_empty() && !self.has_lost
     }
 
+    /// How many events it takes until one is lost.
+    pub(crate) fn room(&self) -> usize {
+        self.size.saturating_sub(self.events.len())
+    }
+
     /// How many events wait.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {

@@ -2,6 +2,7 @@
 
 use super::Outcome;
 use super::audit::known_id;
+use super::condition::{self, ConditionCall};
 use super::context::Context;
 use super::deferred::{Fill, Gap, deadline};
 use super::gate::Caller;
@@ -48,6 +49,8 @@ enum Callee {
     Handler(Arc<dyn MethodHandler>),
     /// A method of the subscription engine.
     Builtin(u32),
+    /// A method of a condition.
+    Condition(ConditionCall),
 }
 
 /// A Call under way.
@@ -105,9 +108,15 @@ impl Call {
             let action = note(&cx.shared.space().read(), &object_id, method_id, &inputs);
             Box::new(cx.audit_record(Some(key), request, StatusCode::GOOD, action))
         });
+        let space = cx.shared.space();
+        // Asked before the nodes are locked: those who change conditions lock the nodes behind them.
+        let known = space.alarms().and_then(|alarms| alarms.condition_of(&object_id));
         let prepared = {
-            let nodes = cx.shared.space().read();
-            prepare(&nodes, decisions, &object_id, method_id, inputs)
+            let nodes = space.read();
+            match known.and_then(|known| condition::find(&nodes, known, &object_id, method_id)) {
+                Some(found) => prepare_condition(&nodes, decisions, &object_id, found, inputs),
+                None => prepare(&nodes, decisions, &object_id, method_id, inputs),
+            }
         };
         let (callee, inputs) = match prepared {
             Ok(prepared) => prepared,
@@ -120,6 +129,14 @@ impl Call {
             Callee::Handler(handler) => handler,
             Callee::Builtin(id) => {
                 let result = builtin(cx, key, id, &inputs);
+                encode_result(&result, input_count, reply.out());
+                return noted(cx, note, status_of(&result));
+            }
+            Callee::Condition(call) => {
+                let session = cx.sessions.get(key);
+                let who = session.map(|session| session.call_context(object_id)).unwrap_or_default();
+                let user = who.user.as_deref().unwrap_or_default();
+                let result = call.run(cx.shared.space(), user, inputs, cx.now.utc);
                 encode_result(&result, input_count, reply.out());
                 return noted(cx, note, status_of(&result));
             }
@@ -208,6 +225,8 @@ pub(crate) fn call_in_process(
         (Callee::Handler(handler), inputs) => Ok((handler, inputs)),
         // They are about the caller's own subscriptions.
         (Callee::Builtin(_), _) => Err(StatusCode::BAD_SUBSCRIPTION_ID_INVALID),
+        // Operators do that, who have sessions.
+        (Callee::Condition(_), _) => Err(StatusCode::BAD_NOT_SUPPORTED),
     }
 }
 
@@ -257,6 +276,20 @@ fn encode_refusal(refusal: &Refusal, out: &mut Vec<u8>) {
     refusal.inputs.encode(out);
     encode_len(0, out);
     encode_len(0, out);
+}
+
+/// Checks rights and arguments of a method of a condition.
+fn prepare_condition(
+    nodes: &Nodes,
+    decisions: &Decisions,
+    object_id: &NodeId,
+    found: condition::Found,
+    inputs: Vec<Variant>,
+) -> Result<(Callee, Vec<Variant>), Refusal> {
+    let condition::Found { call, method, source } = found;
+    condition::check(nodes, decisions, object_id, method, &source)?;
+    let inputs = check_inputs(nodes, method, inputs)?;
+    Ok((Callee::Condition(call), inputs))
 }
 
 /// Finds the method and checks its arguments.
@@ -386,7 +419,7 @@ fn input_arguments(nodes: &Nodes, method: NodeIx) -> Result<Vec<Argument>, Statu
     }
 }
 
-/// GetMonitoredItems and ResendData (Part 5 §9.1, §9.2).
+/// GetMonitoredItems and ResendData (Part 5 §9.1, §9.2), ConditionRefresh and ConditionRefresh2 (Part 9 §5.5.7, §5.5.8).
 fn builtin(cx: &mut Context<'_>, key: SessionKey, method: u32, inputs: &[Variant]) -> MethodResult {
     let Some(Variant::UInt32(subscription_id)) = inputs.first() else {
         return Err(StatusCode::BAD_INVALID_ARGUMENT);
@@ -401,6 +434,17 @@ fn builtin(cx: &mut Context<'_>, key: SessionKey, method: u32, inputs: &[Variant
         }
         method_ids::SERVER_RESEND_DATA => {
             cx.engine.resend_data(place);
+            Ok(Vec::new())
+        }
+        method_ids::CONDITION_TYPE_CONDITION_REFRESH => {
+            cx.engine.condition_refresh(place, None, cx.shared.space(), cx.now)?;
+            Ok(Vec::new())
+        }
+        method_ids::CONDITION_TYPE_CONDITION_REFRESH2 => {
+            let Some(Variant::UInt32(item)) = inputs.get(1) else {
+                return Err(StatusCode::BAD_INVALID_ARGUMENT);
+            };
+            cx.engine.condition_refresh(place, Some(*item), cx.shared.space(), cx.now)?;
             Ok(Vec::new())
         }
         _ => Err(StatusCode::BAD_NOT_IMPLEMENTED),

@@ -16,6 +16,7 @@ pub(crate) mod authorize;
 pub(crate) mod browse;
 pub(crate) mod call;
 mod call_in_process;
+mod condition;
 pub(crate) mod context;
 pub(crate) mod deferred;
 pub(crate) mod diagnostics;

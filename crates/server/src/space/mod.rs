@@ -10,13 +10,14 @@
 //!   same for the application's own code; `data_type`: which built-in type a DataType is encoded as;
 //! - `metadata`, `role_set`: what the NamespaceMetadata objects and the RoleSet show;
 //! - `history`: which Variables have a history;
-//! - `events`: where in the address space events can be seen; `audit`: AuditEvents;
+//! - `events`: where in the address space events can be seen; `audit`: AuditEvents; `alarms`: conditions;
 //! - [`build`]: builders for applications; [`import`]: NodeSets at run time.
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
+use std::sync::{Arc, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
 mod added;
+mod alarms;
 mod attributes;
 mod audit;
 pub mod build;
@@ -41,6 +42,7 @@ mod sync;
 pub(crate) mod view;
 
 pub use crate::node_ix::{NodeIx, Reference};
+pub use alarms::{AlarmError, Alarms, NotSaved};
 pub(crate) use attributes::{attribute, attribute_permission};
 pub use error::NodeError;
 pub use rights::Rights;
@@ -71,6 +73,8 @@ pub struct AddressSpace {
     waiting: AtomicUsize,
     /// Where history goes, and what is to be recorded.
     history: history::Registry,
+    /// The conditions, if there are some.
+    alarms: OnceLock<Arc<Alarms>>,
 }
 
 /// Looks at waiting readers before a change in many steps goes on all the same.
@@ -102,7 +106,17 @@ impl AddressSpace {
         let (sources, waiting) = (Arc::default(), AtomicUsize::new(0));
         let events = Arc::new(EventBus::new(slots.shards()));
         let history = history::Registry::default();
-        Self { nodes: RwLock::new(nodes), slots, access_generation, sources, events, waiting, history }
+        let alarms = OnceLock::new();
+        Self {
+            nodes: RwLock::new(nodes),
+            slots,
+            access_generation,
+            sources,
+            events,
+            waiting,
+            history,
+            alarms,
+        }
     }
 
     /// The sources of its values that take their time.

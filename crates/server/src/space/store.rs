@@ -59,6 +59,8 @@ pub(crate) struct SlotStore {
     page_count: AtomicUsize,
     hub: Arc<Hub>,
     recorder: Option<usize>,
+    /// How many shards there are. Behind them stand the recorder, if there is one, and the alarms.
+    shards: usize,
 }
 
 /// The change sets of all shards, and which slots are free.
@@ -103,23 +105,36 @@ impl SlotStore {
         Self::with_recorder(shards, queue_len, None)
     }
 
-    /// With one more that looks at values: the recorder of history, with a queue of its own length.
+    /// With one more that looks at values: the recorder of history, with a queue of its own length. The last one is always
+    /// the alarms, which have no queue.
     pub(crate) fn with_recorder(shards: usize, queue_len: usize, recorder: Option<usize>) -> Self {
-        let shards = shards.clamp(1, SHARDS_MAX - usize::from(recorder.is_some()));
-        let lens = core::iter::repeat_n(queue_len, shards).chain(recorder).map(|len| ShardChanges {
-            top: DirtyTop::new(),
-            queued: Ring::new(len.max(1)),
-            pressed: AtomicBool::new(false),
-            waker: ArcSwapOption::empty(),
-        });
+        let shards = shards.clamp(1, SHARDS_MAX - 1 - usize::from(recorder.is_some()));
+        let lens =
+            core::iter::repeat_n(queue_len, shards).chain(recorder).chain([1]).map(|len| ShardChanges {
+                top: DirtyTop::new(),
+                queued: Ring::new(len.max(1)),
+                pressed: AtomicBool::new(false),
+                waker: ArcSwapOption::empty(),
+            });
         let hub = Hub { shards: lens.collect(), free: Mutex::default(), pause: OnceLock::new() };
         let recorder = recorder.map(|_| shards);
-        Self { pages: RwLock::default(), page_count: AtomicUsize::new(0), hub: Arc::new(hub), recorder }
+        Self {
+            pages: RwLock::default(),
+            page_count: AtomicUsize::new(0),
+            hub: Arc::new(hub),
+            recorder,
+            shards,
+        }
     }
 
     /// The number that the recorder of history has among the shards.
     pub(crate) fn recorder(&self) -> Option<usize> {
         self.recorder
+    }
+
+    /// The number that alarms have among the shards.
+    pub(crate) fn alarms(&self) -> usize {
+        self.hub.shards.len() - 1
     }
 
     pub(crate) fn set_waker(&self, shard: usize, waker: Box<dyn Wake>) {
@@ -200,9 +215,9 @@ impl SlotStore {
         pages.get(from..).unwrap_or_default().to_vec()
     }
 
-    /// How many shards there are; the recorder is none.
+    /// How many shards there are; the recorder and the alarms are none.
     pub(crate) fn shards(&self) -> usize {
-        self.recorder.unwrap_or(self.hub.shards.len())
+        self.shards
     }
 
     /// The numbers of the pages that have dirty slots for a shard.

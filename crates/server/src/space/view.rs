@@ -48,9 +48,15 @@ pub(crate) mod attribute {
     pub(crate) const LAST: u32 = ACCESS_LEVEL_EX;
 }
 
-/// The methods that the server's own subscription engine answers (Part 5 §9.1, §9.2).
+/// The methods that the server's own subscription engine answers (Part 5 §9.1, §9.2; Part 9 §5.5.7, §5.5.8).
 pub(crate) const fn is_builtin_method(id: u32) -> bool {
-    matches!(id, method_ids::SERVER_GET_MONITORED_ITEMS | method_ids::SERVER_RESEND_DATA)
+    matches!(
+        id,
+        method_ids::SERVER_GET_MONITORED_ITEMS
+            | method_ids::SERVER_RESEND_DATA
+            | method_ids::CONDITION_TYPE_CONDITION_REFRESH
+            | method_ids::CONDITION_TYPE_CONDITION_REFRESH2
+    )
 }
 
 /// A borrowed node.

@@ -70,6 +70,11 @@ impl Item {
         self.ext.as_ref()?.events.as_deref()
     }
 
+    /// Whether its filter passes an event.
+    pub(super) fn filter_passes(&self, event: &Event) -> bool {
+        self.events().is_some_and(|events| events.filter.passes(event))
+    }
+
     fn events_mut(&mut self) -> Option<&mut EventItem> {
         self.ext.as_mut()?.events.as_deref_mut()
     }
@@ -301,6 +306,22 @@ impl Engine {
         }
     }
 
+    /// How many events an item's queue takes until something is lost; `None` if it has none.
+    pub(super) fn event_queue_room(&self, index: u32) -> Option<usize> {
+        Some(self.items.get(index as usize)?.events()?.queue.room())
+    }
+
+    /// Puts an event into an item's queue, whatever its filter says.
+    pub(super) fn queue_event(&mut self, index: u32, event: &Arc<Event>) {
+        let Self { items, subscriptions, .. } = self;
+        let Some(item) = items.get_mut(index as usize) else { return };
+        let Some(Some(subscription)) = subscriptions.get_mut(item.subscription as usize) else { return };
+        let Some(events) = item.events_mut() else { return };
+        let lost = events.queue.push(event);
+        subscription.counters.event_queue_overflows += u32::from(lost);
+        ready(index, item, subscription);
+    }
+
     fn make_events_ready(&mut self, index: u32) {
         let Self { items, subscriptions, .. } = self;
         let Some(item) = items.get_mut(index as usize) else { return };
@@ -354,7 +375,7 @@ impl Engine {
 }
 
 /// Whether a client may see an event: ReceiveEvents on its type and on its source (Part 3 §8.55).
-fn may_see(decisions: &Decisions, event: &Event) -> bool {
+pub(super) fn may_see(decisions: &Decisions, event: &Event) -> bool {
     event.access().into_iter().all(|set| decisions.of_set(set).contains(PermissionType::RECEIVE_EVENTS))
 }
 

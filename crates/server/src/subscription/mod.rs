@@ -8,7 +8,7 @@
 //! - [`state`]: the publishing state table; [`subscription`]: its variables;
 //! - [`item`], [`filter`], [`kept_values`]: MonitoredItems; [`groups`], [`sampling`]: rate groups; [`changes`], [`watch`]: from dirty slots to
 //!   ready lists;
-//! - `events`: items that report events; `aggregates`, `aggregate_item`: items that report aggregates;
+//! - `events`: items that report events; `refresh`: conditions told of again; `aggregates`, `aggregate_item`: items that report aggregates;
 //! - [`phase`]: when in its interval a subscription publishes;
 //! - [`publish`]: cycles, messages and the sessions' Publish queues; [`retransmission`]: what can be republished;
 //! - [`manage`]: creating, modifying and deleting, as the services ask; `settings`: how items sample and queue; `methods`: as methods ask; `places`: where
@@ -34,6 +34,7 @@ pub(crate) mod moving;
 mod phase;
 mod places;
 pub(crate) mod publish;
+mod refresh;
 mod retransmission;
 pub(crate) mod sampling;
 mod settings;
@@ -115,6 +116,9 @@ pub(crate) struct Engine {
     work: Work,
     /// The number of the last one.
     last_job: u64,
+    /// Refreshes of conditions under way, and when the next one goes on.
+    refreshes: Vec<refresh::Refresh>,
+    refresh_at: Option<Instant>,
     /// Room for one look at the changes: slots with items that may not have got every write, and the newest one.
     behind: Vec<(u32, Snapshot)>,
     /// Room for one look at the changes: slots whose values have another meaning.
@@ -186,6 +190,8 @@ impl Engine {
             jobs: VecDeque::new(),
             work: Work::default(),
             last_job: 0,
+            refreshes: Vec::new(),
+            refresh_at: None,
             behind: Vec::new(),
             meanings: Vec::new(),
         }
@@ -199,7 +205,10 @@ impl Engine {
 
     /// When the engine wants its next [`Engine::run`].
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        self.timers.next()
+        match (self.timers.next(), self.refresh_at) {
+            (Some(timer), Some(refresh)) => Some(timer.min(refresh)),
+            (timer, refresh) => timer.or(refresh),
+        }
     }
 
     /// How many subscriptions there are.

@@ -127,6 +127,7 @@ impl Engine {
         if self.next_deadline().is_none_or(|at| at > now.instant) {
             return;
         }
+        self.refresh(space, now);
         self.refresh_pages();
         let mut budget = Budget { publishes: PUBLISHES_PER_RUN, bytes: BYTES_PER_RUN };
         let mut fresh = false;

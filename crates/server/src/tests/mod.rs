@@ -1,6 +1,7 @@
 //! Services through the wire: a client channel and a shard, joined in memory, in virtual time.
 
 mod aggregates;
+mod alarms;
 mod attacks;
 mod attribute;
 mod audit;

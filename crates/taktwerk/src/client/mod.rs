@@ -3,12 +3,14 @@
 //! - [`builder`]: how to connect; [`error`]: what can go wrong; [`node_id`]: what can stand for a node;
 //! - [`attribute`], [`browse`], [`call`], [`history`], [`node_management`]: the services;
 //! - [`subscription`]: what is monitored, and changes of values as a stream; [`item`]: what can be monitored;
+//! - [`condition`]: conditions and alarms;
 //! - [`dynamic`]: structures that only the server knows.
 
 pub mod attribute;
 pub mod browse;
 pub mod builder;
 pub mod call;
+pub mod condition;
 pub mod dynamic;
 pub mod error;
 pub mod history;
@@ -20,12 +22,14 @@ pub mod subscription;
 pub use attribute::Attribute;
 pub use browse::BrowseOptions;
 pub use builder::ClientBuilder;
+pub use condition::{ConditionList, Conditions};
 pub use error::Error;
 pub use history::{HistoryPage, HistoryPages, HistoryQuery, HistoryRange};
 pub use item::Item;
 pub use node_id::ToNodeId;
 pub use node_management::NewNode;
 pub use subscription::{Change, Subscription, SubscriptionHandle, SubscriptionOptions, Update, Updates};
+pub use taktwerk_client::condition::{ConditionEvent, TableChange, calls};
 pub use taktwerk_client::{
     ClientConfig, ClientError, Event, EventQuery, EventQueryError, Identity, ItemResult, Namespaces,
     ReconnectPolicy, Secret, Security, SessionInfo, Splittable, SubscriptionEvent, Target,

@@ -350,6 +350,14 @@ impl SubscriptionHandle {
         Ok(self.inner().end_subscription(self.0.id).await?)
     }
 
+    /// The SubscriptionId, while the subscription exists on the server.
+    ///
+    /// # Errors
+    /// The client has ended.
+    pub async fn server_id(&self) -> Result<Option<u32>, Error> {
+        Ok(self.inner().server_ids(self.0.id, 0).await?.0)
+    }
+
     fn inner(&self) -> &AsyncClient {
         &self.0.client.inner
     }

@@ -2,11 +2,13 @@
 
 use super::identities::Identities;
 use super::{EndpointConfig, Server, ServerOptions, UserTokenConfig, UserTokenKind};
+use crate::alarms::AlarmFile;
 use crate::history::HistoryStore;
 use crate::pki::{Pki, TRUST_LIST_INTERVAL};
 use core::net::SocketAddr;
 use core::time::Duration;
 use std::net::ToSocketAddrs;
+use std::path::PathBuf;
 use std::sync::Arc;
 use taktwerk_crypto::policy::AsymmetricEncryption;
 use taktwerk_crypto::{KeyLog, MessageSecurityMode, Provider, SecurityPolicy};
@@ -46,6 +48,7 @@ pub struct ServerBuilder {
     headroom: Option<Arc<Headroom>>,
     shards: usize,
     history: Option<Arc<dyn HistoryStore>>,
+    alarm_file: Option<PathBuf>,
     options: ServerOptions,
 }
 
@@ -73,6 +76,7 @@ impl Default for ServerBuilder {
             headroom: None,
             shards: 1,
             history: None,
+            alarm_file: None,
             options: ServerOptions::default(),
         }
     }
@@ -253,6 +257,13 @@ impl ServerBuilder {
         self
     }
 
+    /// Keeps the states of alarms in a file: after a restart they are acknowledged, shelved and disabled as before. It is
+    /// written at most once a second, and when the server ends. Default: alarms begin anew.
+    pub fn alarm_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.alarm_file = Some(path.into());
+        self
+    }
+
     /// Tells somebody the keys of all channels, if [`PkiBuilder::disclose_keys`](crate::pki::PkiBuilder::disclose_keys)
     /// was set too. For looking for faults: whoever has the keys reads everything. Default: nobody is told.
     pub fn key_log(mut self, log: Arc<dyn KeyLog>) -> Self {
@@ -306,7 +317,11 @@ impl ServerBuilder {
         }
         let trust = self.trust.filter(|_| self.audit.sessions);
         let (sink, uri) = (Arc::clone(&self.options.audit), config.application_uri.clone());
-        let server = Server::new(config, self.shards, self.history, self.options, listeners);
+        let mut server = Server::new(config, self.shards, self.history, self.options, listeners);
+        if let Some(path) = &self.alarm_file {
+            let file = AlarmFile::open(path, server.space());
+            server.keep_alarms(file.map_err(|source| StartError::Alarms { source })?);
+        }
         if let Some(trust) = trust {
             let space = Arc::clone(server.space());
             trust.on_overlooked(move |status, thumbprint| {

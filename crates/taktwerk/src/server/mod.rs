@@ -15,6 +15,7 @@ pub use taktwerk_server::config::{ConfigProblem, EndpointConfig, UserTokenConfig
 pub use taktwerk_server::identity::{Accepted, Credential, IdentityVerifier, User, Verdict, Verification};
 pub use taktwerk_server::space::import::Imported;
 
+use crate::alarms::{AlarmError, AlarmFile, ConditionSpec, Conditions};
 use crate::error::BuildError;
 use crate::history::{HistoryStore, QUEUE_LEN, RecorderThread};
 use crate::space::{Namespace, Node, SourceBuilder, ns0};
@@ -39,6 +40,7 @@ pub struct Server {
     options: ServerOptions,
     listeners: Vec<Listener>,
     importer: Mutex<Importer>,
+    alarm_file: Option<AlarmFile>,
 }
 
 impl Server {
@@ -64,7 +66,27 @@ impl Server {
         }
         let space = Arc::new(space);
         let importer = Mutex::new(Importer::new(TypeDictionary::namespace_zero()));
-        Self { config, space, shards, options, listeners, importer }
+        Self { config, space, shards, options, listeners, importer, alarm_file: None }
+    }
+
+    pub(super) fn keep_alarms(&mut self, file: AlarmFile) {
+        self.alarm_file = Some(file);
+    }
+
+    /// Adds a condition that the builders have no words for.
+    ///
+    /// # Errors
+    /// As [`AlarmBuilder::add`](crate::AlarmBuilder::add).
+    pub fn add_condition(&self, spec: ConditionSpec) -> Result<(), AlarmError> {
+        self.space.add_condition(spec, crate::space::now())?;
+        crate::space::alarm_thread::watch(&self.space);
+        Ok(())
+    }
+
+    /// Its conditions, for lists and operators' actions in this process.
+    #[must_use]
+    pub fn conditions(&self) -> Conditions {
+        Conditions::of(&self.space)
     }
 
     /// What it was configured with.
@@ -126,7 +148,7 @@ impl Server {
         let recorder = RecorderThread::start(shared.space());
         let recorder = recorder.map_err(|source| StartError::Recorder { source })?;
         let inner = taktwerk_net::RunningServer::start_on(&shared, self.listeners, self.options)?;
-        Ok(RunningServer::new(inner, recorder))
+        Ok(RunningServer::new(inner, recorder, self.alarm_file))
     }
 
     /// Runs the server and waits until it ends, which it does only if the kernel fails it. Use [`Self::spawn`] to stop

@@ -1,5 +1,6 @@
 //! A server while it runs.
 
+use crate::alarms::{AlarmFile, Conditions};
 use crate::history::{RecorderCounters, RecorderThread};
 use crate::space::{Namespace, Node, SourceBuilder, ns0};
 use core::net::SocketAddr;
@@ -14,11 +15,17 @@ pub struct RunningServer {
     inner: taktwerk_net::RunningServer,
     /// Ends after the server.
     recorder: Option<RecorderThread>,
+    /// Written a last time when it is dropped.
+    alarm_file: Option<AlarmFile>,
 }
 
 impl RunningServer {
-    pub(super) fn new(inner: taktwerk_net::RunningServer, recorder: Option<RecorderThread>) -> Self {
-        Self { inner, recorder }
+    pub(super) fn new(
+        inner: taktwerk_net::RunningServer,
+        recorder: Option<RecorderThread>,
+        alarm_file: Option<AlarmFile>,
+    ) -> Self {
+        Self { inner, recorder, alarm_file }
     }
 
     /// Where the server listens, with the ports that were really taken.
@@ -49,6 +56,12 @@ impl RunningServer {
     #[must_use]
     pub fn recorder(&self) -> Option<&Arc<RecorderCounters>> {
         self.recorder.as_ref().map(RecorderThread::counters)
+    }
+
+    /// Its conditions, for lists and operators' actions in this process: dashboards, panels.
+    #[must_use]
+    pub fn conditions(&self) -> Conditions {
+        Conditions::of(self.space())
     }
 
     /// Configuration and counters.
@@ -83,6 +96,7 @@ impl RunningServer {
     /// Stops listening and ends all sessions; connections that have not ended after `grace` are closed.
     pub fn stop(self, grace: Duration) {
         self.inner.stop(grace);
+        drop(self.alarm_file);
     }
 
     /// Whether the server has ended by itself, after a fault of the system or a defect of its own. The log says which.

@@ -2,9 +2,11 @@
 //!
 //! - [`node`]: namespaces and nodes, which folders, objects, variables and methods are added to;
 //! - [`object`], [`variable`], [`method`]: what is added, step by step;
-//! - [`event`]: events of nodes;
+//! - [`event`]: events of nodes; [`alarm`]: alarms of variables and objects;
 //! - [`source`]: what fetches the values of many variables at once.
 
+pub mod alarm;
+pub(crate) mod alarm_thread;
 pub mod event;
 pub mod method;
 pub mod node;
@@ -12,6 +14,7 @@ pub mod object;
 pub mod source;
 pub mod variable;
 
+pub use alarm::{Alarm, AlarmBuilder};
 pub use event::EventBuilder;
 pub use method::MethodBuilder;
 pub use node::{Namespace, Node};

@@ -1,8 +1,9 @@
 //! The demo plant: what `taktwerk serve` shows without any option.
 //!
 //! Machines with simulated [`sensors`], counters, arrays and a matrix, structures and an enumeration with DataTypes
-//! of their own (from `plant.NodeSet2.xml`), something to write, methods of every kind, and [`events`].
+//! of their own (from `plant.NodeSet2.xml`), something to write, methods of every kind, [`events`] and [`alarms`].
 
+mod alarms;
 mod events;
 mod sensors;
 pub(crate) mod waveform;
@@ -79,6 +80,7 @@ pub(crate) fn start(server: &Server, in_file: bool) -> Result<Updater, super::Se
     if let Some(store) = server.space().history_store() {
         record(server, store, &mut moving, in_file)?;
     }
+    alarms::add(&plant, &moving.sensors)?;
     add_setpoints(&namespace, &plant)?;
     add_recipes(&namespace, &plant)?;
     add_methods(&plant)?;

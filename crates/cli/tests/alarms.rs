@@ -1,0 +1,94 @@
+//! `alarms` against `serve`.
+
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+use serde_json::Value;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+use taktwerk_lab::program::{Program, Running};
+
+const LIMIT: Duration = Duration::from_secs(60);
+const BINARY: &str = env!("CARGO_BIN_EXE_taktwerk");
+
+fn demo() -> Running {
+    Program::new(BINARY)
+        .args(["serve", "--port", "0", "--policy", "None", "--exit-with-stdin", "--quiet"])
+        .serve(LIMIT)
+        .unwrap()
+}
+
+fn alarms(url: &str, arguments: &[&str]) -> Output {
+    Command::new(BINARY).args(["alarms", url, "--policy", "None"]).args(arguments).output().unwrap()
+}
+
+fn list(url: &str) -> Vec<Value> {
+    let output = alarms(url, &["--list", "--json", "-I", "100"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn an_alarm_of_the_demo_is_listed_acknowledged_and_shelved() {
+    let server = demo();
+    // The history begins an hour ago, so some sensor is beyond a limit soon; the level is every four minutes.
+    let end = Instant::now() + Duration::from_secs(240);
+    let found = loop {
+        let found = list(server.url());
+        if let Some(alarm) = found.iter().find(|alarm| alarm["Acknowledged"] == false) {
+            break alarm.clone();
+        }
+        assert!(Instant::now() < end, "no alarm in four minutes");
+        std::thread::sleep(Duration::from_secs(2));
+    };
+    let id = found["ConditionId"].as_str().unwrap();
+    assert!(found["Message"].as_str().unwrap().contains("limit"), "{found}");
+    let output = alarms(server.url(), &["--acknowledge", id, "--comment", "seen", "--json"]);
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    // It may have become worse in this moment, and then the server says so.
+    assert!(output.status.success() || told.contains("BadEventIdUnknown"), "{told}");
+    if output.status.success() {
+        let output = alarms(server.url(), &["--shelve", id, "--for", "30s"]);
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && told.contains("done"), "{told}");
+        let now = list(server.url());
+        let alarm = now.iter().find(|alarm| alarm["ConditionId"] == id).unwrap();
+        assert_eq!(
+            (alarm["SuppressedOrShelved"].clone(), alarm["Comment"].clone()),
+            (true.into(), "seen".into())
+        );
+    }
+    let output = alarms(server.url(), &["--acknowledge", "there is no such alarm"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("names no alarm"));
+}
+
+#[test]
+fn a_configuration_has_alarms_that_are_kept_in_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("server.toml");
+    let text = "[server]\nbind = [\"127.0.0.1:0\"]\nsimulated_plant = true\n[security]\nnone = true\n\
+                [identities]\nanonymous = true\n[permissions]\nunspecified = \"open\"\n\
+                [alarms]\nfile = \"alarms.bin\"\n\
+                [[alarms.alarm]]\nvariable = \"nsu=urn:taktwerk:demo-plant;s=Plant/Cycles\"\nname = \"Running\"\n\
+                high = 5.0\nseverity = 250\n";
+    std::fs::write(&config, text).unwrap();
+    let server = Program::new(BINARY)
+        .args(["serve", "--config", config.to_str().unwrap(), "--exit-with-stdin", "--quiet"])
+        .serve(LIMIT)
+        .unwrap();
+    let end = Instant::now() + LIMIT;
+    while !list(server.url()).iter().any(|alarm| alarm["ConditionName"] == "Running") {
+        assert!(Instant::now() < end, "the alarm does not come");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    while !folder.path().join("alarms.bin").is_file() {
+        assert!(Instant::now() < end, "the file does not come");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    drop(server);
+    std::fs::write(&config, text.replace("high = 5.0", "high = 5.0\nlow = 6.0")).unwrap();
+    let output = Command::new(BINARY).args(["serve", "--config", config.to_str().unwrap()]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("[[alarms.alarm]]") && told.contains("must rise"), "{told}");
+}

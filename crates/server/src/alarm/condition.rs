@@ -1,0 +1,101 @@
+//! A condition of a server: what it is and watches, and how it is now.
+
+use super::detector::{Kind, Severities};
+use super::dialog::Dialog;
+use super::machine::Rules;
+use super::state::State;
+use taktwerk_schema::ids::object_type_ids;
+use taktwerk_types::{ByteString, NodeId};
+
+/// What a condition is to be.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConditionSpec {
+    /// ConditionId: the NodeId of its instance, also where the address space does not show it.
+    pub id: NodeId,
+    /// ConditionName (Part 9 §5.5.2).
+    pub name: Box<str>,
+    /// SourceNode: clients that monitor it, or a node above it, get the events.
+    pub source: NodeId,
+    /// SourceName.
+    pub source_name: Box<str>,
+    /// InputNode: the Variable that is watched.
+    pub input: Option<NodeId>,
+    /// SetpointNode or TargetValueNode.
+    pub target: Option<NodeId>,
+    /// What is abnormal.
+    pub kind: Kind,
+    /// How urgent that is.
+    pub severities: Severities,
+    /// How it behaves.
+    pub rules: Rules,
+    /// ConditionClassId: an ObjectType of namespace 0. Default: ProcessConditionClassType (§5.9.3).
+    pub class: u32,
+    /// Another ObjectType than that of its kind.
+    pub type_id: Option<NodeId>,
+    /// What it asks, if it is a dialog.
+    pub dialog: Option<Dialog>,
+    /// Whether the address space shows it.
+    pub is_shown: bool,
+}
+
+impl ConditionSpec {
+    /// A condition of a source.
+    #[must_use]
+    pub fn new(id: NodeId, name: &str, source: NodeId, kind: Kind) -> Self {
+        Self {
+            id,
+            name: name.into(),
+            source,
+            source_name: Box::default(),
+            input: None,
+            target: None,
+            kind,
+            severities: Severities::default(),
+            rules: Rules::default(),
+            class: object_type_ids::PROCESS_CONDITION_CLASS_TYPE,
+            type_id: None,
+            dialog: None,
+            is_shown: true,
+        }
+    }
+
+    /// The ObjectType.
+    #[must_use]
+    pub fn type_id(&self) -> NodeId {
+        match (&self.type_id, &self.dialog) {
+            (Some(id), _) => id.clone(),
+            (None, Some(_)) => NodeId::numeric(0, object_type_ids::DIALOG_CONDITION_TYPE),
+            (None, None) => NodeId::numeric(0, self.kind.type_id()),
+        }
+    }
+
+    /// Whether it is a dialog.
+    #[must_use]
+    pub fn is_dialog(&self) -> bool {
+        self.dialog.is_some()
+    }
+}
+
+/// A condition or a branch of it, as it is now: for lists.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ConditionView {
+    /// ConditionId.
+    pub id: NodeId,
+    /// The number of the branch; 0 is the condition itself.
+    pub branch: u32,
+    /// ConditionName.
+    pub name: Box<str>,
+    /// SourceNode.
+    pub source: NodeId,
+    /// SourceName.
+    pub source_name: Box<str>,
+    /// The ObjectType.
+    pub type_id: NodeId,
+    /// The last event: what Acknowledge, Confirm and AddComment want.
+    pub event_id: ByteString,
+    /// Whether it can be confirmed.
+    pub confirms: bool,
+    /// The state.
+    pub state: State,
+}

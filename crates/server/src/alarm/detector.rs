@@ -1,0 +1,385 @@
+//! What is abnormal about an input: the kinds of alarms (Part 9 §5.8.18 to §5.8.25).
+
+use super::limits::{LimitSet, Limits, LimitsProblem};
+use super::machine::Finding;
+use taktwerk_schema::ids::object_type_ids as t;
+use taktwerk_types::{StatusCode, UtcTime, Variant};
+
+/// What limits are compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Quantity {
+    /// The value itself (§5.8.21).
+    #[default]
+    Level,
+    /// How far it is from a setpoint (§5.8.22).
+    Deviation,
+    /// How fast it changes, per second (§5.8.23).
+    RateOfChange,
+}
+
+/// What is watched.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Kind {
+    /// A number has limits.
+    Limit {
+        /// What is compared.
+        quantity: Quantity,
+        /// The limits.
+        limits: Limits,
+        /// Whether only the outermost limit is shown (§5.8.19), or each by itself (§5.8.20).
+        is_exclusive: bool,
+    },
+    /// A value is not the normal one (§5.8.24.2).
+    OffNormal {
+        /// The normal one.
+        normal: Variant,
+    },
+    /// A value does not follow a target value (§5.8.25).
+    Discrepancy {
+        /// How far it may be off.
+        tolerance: f64,
+        /// How long it may take, in milliseconds (ExpectedTime).
+        expected_time: f64,
+    },
+    /// A time comes closer: the input is the ExpirationDate (§5.8.24.7).
+    Expiration {
+        /// How long before it is told, in milliseconds (ExpirationLimit).
+        limit: f64,
+    },
+    /// The application says itself whether it is active.
+    Set,
+}
+
+/// Severities by limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Severities {
+    /// Of LowLow and HighHigh.
+    pub outer: u16,
+    /// Of Low and High, and of alarms without limits.
+    pub inner: u16,
+}
+
+impl Default for Severities {
+    /// In the upper and the middle band of Part 5 §6.4.2.
+    fn default() -> Self {
+        Self { outer: 800, inner: 500 }
+    }
+}
+
+/// Looks at inputs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Detector {
+    kind: Kind,
+    severities: Severities,
+    limits: LimitSet,
+    /// Of RateOfChange: the input of before.
+    before: Option<(f64, UtcTime)>,
+    /// Of Discrepancy: since when it has been off.
+    off_since: Option<UtcTime>,
+    is_active: bool,
+}
+
+/// An input: the value, and what it is compared with.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Input<'a> {
+    /// The value.
+    pub value: &'a Variant,
+    /// Its status.
+    pub status: StatusCode,
+    /// When it was measured.
+    pub time: UtcTime,
+    /// The setpoint, or the target.
+    pub target: Option<&'a Variant>,
+}
+
+/// A number, whatever type it has.
+pub(crate) fn number(value: &Variant) -> Option<f64> {
+    Some(match value {
+        Variant::Boolean(value) => f64::from(u8::from(*value)),
+        Variant::SByte(value) => f64::from(*value),
+        Variant::Byte(value) => f64::from(*value),
+        Variant::Int16(value) => f64::from(*value),
+        Variant::UInt16(value) => f64::from(*value),
+        Variant::Int32(value) => f64::from(*value),
+        Variant::UInt32(value) => f64::from(*value),
+        Variant::Int64(value) => *value as f64,
+        Variant::UInt64(value) => *value as f64,
+        Variant::Float(value) => f64::from(*value),
+        Variant::Double(value) => *value,
+        _ => return None,
+    })
+}
+
+impl Kind {
+    /// Whether it can be meant.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check(&self) -> Result<(), LimitsProblem> {
+        match self {
+            Self::Limit { limits, .. } => limits.check(),
+            Self::Discrepancy { tolerance, expected_time } => {
+                let is_sound = tolerance.is_finite() && expected_time.is_finite();
+                if is_sound && *tolerance >= 0.0 && *expected_time >= 0.0 {
+                    Ok(())
+                } else {
+                    Err(LimitsProblem::NoNumber)
+                }
+            }
+            Self::Expiration { limit } if limit.is_finite() && *limit >= 0.0 => Ok(()),
+            Self::Expiration { .. } => Err(LimitsProblem::NoNumber),
+            Self::OffNormal { .. } | Self::Set => Ok(()),
+        }
+    }
+
+    /// The ObjectType.
+    #[must_use]
+    pub fn type_id(&self) -> u32 {
+        match self {
+            Self::Limit { quantity, is_exclusive, .. } => match (quantity, is_exclusive) {
+                (Quantity::Level, true) => t::EXCLUSIVE_LEVEL_ALARM_TYPE,
+                (Quantity::Level, false) => t::NON_EXCLUSIVE_LEVEL_ALARM_TYPE,
+                (Quantity::Deviation, true) => t::EXCLUSIVE_DEVIATION_ALARM_TYPE,
+                (Quantity::Deviation, false) => t::NON_EXCLUSIVE_DEVIATION_ALARM_TYPE,
+                (Quantity::RateOfChange, true) => t::EXCLUSIVE_RATE_OF_CHANGE_ALARM_TYPE,
+                (Quantity::RateOfChange, false) => t::NON_EXCLUSIVE_RATE_OF_CHANGE_ALARM_TYPE,
+            },
+            Self::OffNormal { .. } => t::OFF_NORMAL_ALARM_TYPE,
+            Self::Discrepancy { .. } => t::DISCREPANCY_ALARM_TYPE,
+            Self::Expiration { .. } => t::CERTIFICATE_EXPIRATION_ALARM_TYPE,
+            Self::Set => t::ALARM_CONDITION_TYPE,
+        }
+    }
+}
+
+impl Detector {
+    /// One that has seen nothing.
+    #[must_use]
+    pub fn new(kind: Kind, severities: Severities) -> Self {
+        Self { kind, severities, limits: LimitSet::NONE, before: None, off_since: None, is_active: false }
+    }
+
+    /// What it watches.
+    #[must_use]
+    pub fn kind(&self) -> &Kind {
+        &self.kind
+    }
+
+    /// After a restart: the limits that were exceeded, for their deadbands.
+    pub(crate) fn resume(&mut self, limits: LimitSet, is_active: bool) {
+        (self.limits, self.is_active) = (limits, is_active);
+    }
+
+    /// The application says whether it is active.
+    pub fn set(&mut self, is_active: bool) {
+        self.is_active = is_active;
+    }
+
+    /// When time alone changes what is found.
+    #[must_use]
+    pub fn deadline(&self) -> Option<UtcTime> {
+        match self.kind {
+            Kind::Discrepancy { expected_time, .. } if !self.is_active => {
+                self.off_since.map(|since| super::shelving::later(since, expected_time))
+            }
+            _ => None,
+        }
+    }
+
+    /// What an input means. A Bad value leaves everything but the quality as it is (§5.5.2, Quality).
+    pub fn look(&mut self, input: Input<'_>, now: UtcTime) -> Finding {
+        if !input.status.is_bad() {
+            self.evaluate(input, now);
+        }
+        let is_outer = self.limits.contains(LimitSet::HIGH_HIGH) || self.limits.contains(LimitSet::LOW_LOW);
+        Finding {
+            active: self.is_active,
+            limits: self.limits,
+            severity: if is_outer { self.severities.outer } else { self.severities.inner },
+            quality: input.status,
+        }
+    }
+
+    fn evaluate(&mut self, input: Input<'_>, now: UtcTime) {
+        match &self.kind {
+            Kind::Limit { quantity, limits, is_exclusive } => {
+                let Some(quantity) = quantity_of(*quantity, input, &mut self.before) else { return };
+                let found = limits.evaluate(quantity, self.limits);
+                self.limits = match (is_exclusive, found.outermost()) {
+                    // The deadband of the inner limit goes on behind the outer one.
+                    (true, Some(_)) | (false, _) => found,
+                    (true, None) => LimitSet::NONE,
+                };
+                self.is_active = !self.limits.is_empty();
+            }
+            Kind::OffNormal { normal } => self.is_active = input.value != normal,
+            Kind::Discrepancy { tolerance, expected_time } => {
+                let is_off = match (number(input.value), input.target.and_then(number)) {
+                    (Some(value), Some(target)) => {
+                        let distance = (value - target).abs();
+                        distance.is_nan() || distance > *tolerance
+                    }
+                    _ => input.target.is_some_and(|target| target != input.value),
+                };
+                if is_off {
+                    let since = *self.off_since.get_or_insert(now);
+                    let due = super::shelving::later(since, *expected_time);
+                    self.is_active = self.is_active || now.ticks() >= due.ticks();
+                } else {
+                    (self.off_since, self.is_active) = (None, false);
+                }
+            }
+            Kind::Expiration { limit } => {
+                if let Variant::DateTime(date) = input.value {
+                    let tells = super::shelving::later(now, *limit);
+                    self.is_active = tells.ticks() >= date.ticks();
+                }
+            }
+            Kind::Set => {}
+        }
+    }
+}
+
+/// The number that limits are compared with.
+fn quantity_of(quantity: Quantity, input: Input<'_>, before: &mut Option<(f64, UtcTime)>) -> Option<f64> {
+    let value = number(input.value)?;
+    match quantity {
+        Quantity::Level => Some(value),
+        Quantity::Deviation => Some(value - input.target.and_then(number)?),
+        Quantity::RateOfChange => {
+            let last = before.replace((value, input.time));
+            let (old, time) = last?;
+            let seconds = input.time.ticks().saturating_sub(time.ticks()) as f64 / 1e7;
+            if seconds <= 0.0 {
+                // Not measured since: the rate of before stands.
+                *before = last;
+                return None;
+            }
+            Some((value - old) / seconds)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> UtcTime {
+        UtcTime::from_ticks(1_000_000_000 + seconds * 10_000_000)
+    }
+
+    fn look(
+        detector: &mut Detector,
+        value: impl Into<Variant>,
+        target: Option<f64>,
+        seconds: i64,
+    ) -> Finding {
+        let (value, target) = (value.into(), target.map(Variant::from));
+        let input =
+            Input { value: &value, status: StatusCode::GOOD, time: at(seconds), target: target.as_ref() };
+        detector.look(input, at(seconds))
+    }
+
+    fn limit(quantity: Quantity, limits: Limits) -> Detector {
+        Detector::new(Kind::Limit { quantity, limits, is_exclusive: true }, Severities::default())
+    }
+
+    #[test]
+    fn levels_of_any_number_type() {
+        let limits = Limits { high: Some(80.0), high_high: Some(95.0), ..Limits::default() };
+        let mut detector = limit(Quantity::Level, limits);
+        assert!(!look(&mut detector, 80i32, None, 0).active);
+        let high = look(&mut detector, 81u8, None, 1);
+        assert_eq!((high.active, high.severity, high.limits.outermost()), (true, 500, Some(LimitSet::HIGH)));
+        let worst = look(&mut detector, 99.0f32, None, 2);
+        assert_eq!((worst.severity, worst.limits.outermost()), (800, Some(LimitSet::HIGH_HIGH)));
+        // A text has no level: what was found stays.
+        assert_eq!(look(&mut detector, "hot", None, 3), worst);
+        assert!(!look(&mut detector, true, None, 4).active);
+    }
+
+    #[test]
+    fn a_bad_value_changes_the_quality_and_nothing_else() {
+        let mut detector = limit(Quantity::Level, Limits { high: Some(80.0), ..Limits::default() });
+        assert!(look(&mut detector, 90.0, None, 0).active);
+        let input = Input {
+            value: &Variant::Empty,
+            status: StatusCode::BAD_COMMUNICATION_ERROR,
+            time: at(1),
+            target: None,
+        };
+        let finding = detector.look(input, at(1));
+        assert_eq!((finding.active, finding.quality), (true, StatusCode::BAD_COMMUNICATION_ERROR));
+    }
+
+    #[test]
+    fn deviations_need_a_setpoint() {
+        let limits = Limits { high: Some(5.0), low: Some(-5.0), ..Limits::default() };
+        let mut detector = limit(Quantity::Deviation, limits);
+        assert!(!look(&mut detector, 100.0, None, 0).active);
+        assert!(!look(&mut detector, 100.0, Some(96.0), 1).active);
+        assert_eq!(look(&mut detector, 100.0, Some(94.0), 2).limits.outermost(), Some(LimitSet::HIGH));
+        assert_eq!(look(&mut detector, 100.0, Some(106.0), 3).limits.outermost(), Some(LimitSet::LOW));
+    }
+
+    #[test]
+    fn rates_are_per_second_of_source_time() {
+        let mut detector = limit(Quantity::RateOfChange, Limits { high: Some(2.0), ..Limits::default() });
+        assert!(!look(&mut detector, 0.0, None, 0).active);
+        assert!(!look(&mut detector, 20.0, None, 10).active, "2 per second is at the limit");
+        assert!(look(&mut detector, 41.0, None, 20).active);
+        assert!(look(&mut detector, 0.0, None, 20).active, "the same moment has no rate");
+        assert!(!look(&mut detector, 42.0, None, 30).active);
+    }
+
+    #[test]
+    fn off_normal_compares_with_the_normal_value() {
+        let mut detector = Detector::new(Kind::OffNormal { normal: true.into() }, Severities::default());
+        assert!(!look(&mut detector, true, None, 0).active);
+        assert!(look(&mut detector, false, None, 1).active);
+    }
+
+    #[test]
+    fn a_discrepancy_needs_time() {
+        let kind = Kind::Discrepancy { tolerance: 1.0, expected_time: 5_000.0 };
+        let mut detector = Detector::new(kind, Severities::default());
+        assert!(!look(&mut detector, 0.0, Some(10.0), 0).active);
+        assert_eq!(detector.deadline(), Some(at(5)));
+        assert!(!look(&mut detector, 5.0, Some(10.0), 4).active);
+        assert!(look(&mut detector, 5.0, Some(10.0), 5).active);
+        assert_eq!(detector.deadline(), None);
+        assert!(!look(&mut detector, 9.0, Some(10.0), 6).active);
+        assert!(!look(&mut detector, 5.0, Some(10.0), 7).active, "the time begins anew");
+    }
+
+    #[test]
+    fn expiration_is_told_before() {
+        let mut detector = Detector::new(Kind::Expiration { limit: 60_000.0 }, Severities::default());
+        assert!(!look(&mut detector, at(100), None, 39).active);
+        assert!(look(&mut detector, at(100), None, 40).active);
+        assert!(look(&mut detector, at(100), None, 200).active);
+        assert!(!look(&mut detector, at(1000), None, 200).active, "it was renewed");
+    }
+
+    #[test]
+    fn every_kind_is_a_type_that_has_instances() {
+        use taktwerk_schema::ns0::Ns0;
+        let limits = Limits::default();
+        let mut kinds: Vec<Kind> = [Quantity::Level, Quantity::Deviation, Quantity::RateOfChange]
+            .into_iter()
+            .flat_map(|quantity| {
+                [true, false].map(|is_exclusive| Kind::Limit { quantity, limits, is_exclusive })
+            })
+            .collect();
+        kinds.extend([
+            Kind::OffNormal { normal: true.into() },
+            Kind::Discrepancy { tolerance: 0.0, expected_time: 0.0 },
+            Kind::Expiration { limit: 0.0 },
+            Kind::Set,
+        ]);
+        for kind in kinds {
+            let node = Ns0::get().node(kind.type_id()).unwrap();
+            assert!(node.browse_name().ends_with("Type"), "{kind:?}");
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! The state tables of Part 9, every input in every state.
+
+use super::*;
+use taktwerk_types::LocalizedText;
+
+fn at(seconds: i64) -> UtcTime {
+    UtcTime::from_ticks(1_000_000_000 + seconds * 10_000_000)
+}
+
+fn finding(active: bool, severity: u16) -> Finding {
+    let limits = if active { LimitSet::HIGH } else { LimitSet::NONE };
+    Finding { active, limits, severity, quality: StatusCode::GOOD }
+}
+
+/// A condition whose events get rising numbers as ids.
+struct Bench {
+    machine: Machine,
+    last: u8,
+    seconds: i64,
+}
+
+impl Bench {
+    fn new(rules: Rules) -> Self {
+        Self { machine: Machine::new(rules, State::new(1, at(0))), last: 0, seconds: 0 }
+    }
+
+    /// Gives each event an id, and says what was told.
+    fn tell(&mut self, notes: Notes) -> Vec<Change> {
+        for note in &notes {
+            self.last += 1;
+            let branch = note.branch.as_ref().map(|(number, _)| *number);
+            self.machine.told(branch, ByteString::from(vec![self.last]));
+        }
+        notes.into_iter().map(|note| note.change).collect()
+    }
+
+    fn found(&mut self, active: bool, severity: u16) -> Vec<Change> {
+        self.seconds += 1;
+        let notes = self.machine.found(finding(active, severity), "it happened", at(self.seconds));
+        self.tell(notes)
+    }
+
+    fn wait(&mut self, seconds: i64) -> Vec<Change> {
+        self.seconds += seconds;
+        let notes = self.machine.tick(at(self.seconds));
+        self.tell(notes)
+    }
+
+    /// Calls a Method about the last event.
+    fn call(&mut self, method: Method) -> Result<Vec<Change>, StatusCode> {
+        let last = self.last;
+        self.call_about(method, last)
+    }
+
+    fn call_about(&mut self, method: Method, event: u8) -> Result<Vec<Change>, StatusCode> {
+        self.seconds += 1;
+        let mut operation =
+            Operation::new(method).event(ByteString::from(vec![event])).comment("why").by("ann");
+        operation.shelving_time = 60_000.0;
+        let notes = self.machine.operate(&operation, at(self.seconds))?;
+        Ok(self.tell(notes))
+    }
+
+    /// Active, acked, confirmed, retain.
+    fn shows(&self) -> [bool; 4] {
+        let state = self.machine.state();
+        [state.active, state.acked, state.confirmed, state.retain()]
+    }
+}
+
+const NO: bool = false;
+const YES: bool = true;
+
+/// Annex B.1.2: one alarm that is acknowledged and confirmed, without branches.
+#[test]
+fn the_example_of_annex_b_1_2() {
+    let mut bench = Bench::new(Rules { confirms: true, ..Rules::default() });
+    assert_eq!(bench.shows(), [NO, YES, YES, NO]);
+    assert_eq!(bench.found(YES, 500), [Change::Active]);
+    assert_eq!(bench.shows(), [YES, NO, YES, YES]);
+    assert_eq!(bench.call(Method::Acknowledge).unwrap(), [Change::Called(Method::Acknowledge)]);
+    assert_eq!(bench.shows(), [YES, YES, NO, YES]);
+    assert_eq!(bench.found(NO, 500), [Change::Inactive]);
+    assert_eq!(bench.shows(), [NO, YES, NO, YES]);
+    assert_eq!(bench.call(Method::Confirm).unwrap(), [Change::Called(Method::Confirm)]);
+    assert_eq!(bench.shows(), [NO, YES, YES, NO]);
+    // Anew; it goes back before anybody has acknowledged it.
+    bench.found(YES, 500);
+    bench.found(NO, 500);
+    assert_eq!(bench.shows(), [NO, NO, YES, YES]);
+    bench.call(Method::Acknowledge).unwrap();
+    assert_eq!(bench.shows(), [NO, YES, NO, YES]);
+    bench.call(Method::Confirm).unwrap();
+    assert_eq!(bench.shows(), [NO, YES, YES, NO]);
+    let state = bench.machine.state();
+    assert_eq!((&*state.user, state.comment.clone()), ("ann", LocalizedText::from("why")));
+}
+
+/// Annex B.1.3: an alarm that becomes active anew before it was acknowledged keeps what was as a branch.
+#[test]
+fn the_example_of_annex_b_1_3_with_branches() {
+    let mut bench = Bench::new(Rules { keeps_branches: true, confirms: true, ..Rules::default() });
+    bench.found(YES, 500);
+    bench.found(NO, 500);
+    let about_the_first = bench.last;
+    assert_eq!(bench.found(YES, 500), [Change::Branched, Change::Active]);
+    assert_eq!(bench.shows(), [YES, NO, YES, YES]);
+    let [branch] = bench.machine.branches() else { panic!("one branch") };
+    assert!(!branch.state.acked && !branch.state.active && branch.state.retain());
+    // What an operator acknowledges with the old event is the branch, not what is active now.
+    bench.call_about(Method::Acknowledge, about_the_first).unwrap();
+    assert!(!bench.machine.state().acked && bench.machine.branches()[0].state.acked);
+    let already = bench.call_about(Method::Acknowledge, about_the_first);
+    assert_eq!(already, Err(StatusCode::BAD_CONDITION_BRANCH_ALREADY_ACKED));
+    bench.call_about(Method::Confirm, about_the_first).unwrap();
+    assert!(bench.machine.branches().is_empty(), "it is done with");
+    let gone = bench.call_about(Method::AddComment, about_the_first);
+    assert_eq!(gone, Err(StatusCode::BAD_EVENT_ID_UNKNOWN));
+}
+
+/// Figure 2 and Tables of §5.7.3, §5.7.4: what Acknowledge and Confirm answer in each state, with and without Confirm.
+#[test]
+fn acknowledge_and_confirm_in_every_state() {
+    use StatusCode as S;
+    for confirms in [NO, YES] {
+        // How the state is reached; what Acknowledge and Confirm answer in it.
+        let ways: [(&[&str], S, S); 4] = [
+            (&["on"], S::GOOD, S::BAD_CONDITION_BRANCH_ALREADY_CONFIRMED),
+            (&["on", "off"], S::GOOD, S::BAD_CONDITION_BRANCH_ALREADY_CONFIRMED),
+            (&["on", "ack"], S::BAD_CONDITION_BRANCH_ALREADY_ACKED, S::GOOD),
+            (&["on", "ack", "off"], S::BAD_CONDITION_BRANCH_ALREADY_ACKED, S::GOOD),
+        ];
+        for (way, acknowledge, confirm) in ways {
+            let confirm = if confirms { confirm } else { S::BAD_METHOD_INVALID };
+            for (method, expected) in [(Method::Acknowledge, acknowledge), (Method::Confirm, confirm)] {
+                let mut bench = Bench::new(Rules { confirms, ..Rules::default() });
+                for step in way {
+                    match *step {
+                        "on" => drop(bench.found(YES, 500)),
+                        "off" => drop(bench.found(NO, 500)),
+                        _ => drop(bench.call(Method::Acknowledge).unwrap()),
+                    }
+                }
+                let answer = bench.call(method).map_or_else(|status| status, |_| S::GOOD);
+                assert_eq!(answer, expected, "{way:?}, {method:?}, confirms: {confirms}");
+            }
+        }
+    }
+}
+
+/// Table 137: a disabled condition answers nothing but Enable.
+#[test]
+fn a_disabled_condition_answers_nothing_but_enable() {
+    let mut bench = Bench::new(Rules { confirms: true, latches: true, ..Rules::default() });
+    bench.found(YES, 500);
+    assert_eq!(bench.call(Method::Enable), Err(StatusCode::BAD_CONDITION_ALREADY_ENABLED));
+    assert_eq!(bench.call(Method::Disable).unwrap(), [Change::Called(Method::Disable)]);
+    assert_eq!(bench.shows(), [NO, YES, YES, NO]);
+    for method in Method::ALL {
+        let expected = match method {
+            Method::Enable => continue,
+            Method::Disable => StatusCode::BAD_CONDITION_ALREADY_DISABLED,
+            _ => StatusCode::BAD_CONDITION_DISABLED,
+        };
+        assert_eq!(bench.call(method), Err(expected), "{method:?}");
+    }
+    // §5.5.2: nothing is told meanwhile.
+    assert!(bench.found(NO, 500).is_empty() && bench.found(YES, 700).is_empty());
+    assert_eq!(bench.machine.deadline(), None);
+    // What is so now is told when it is enabled.
+    assert_eq!(bench.call(Method::Enable).unwrap(), [Change::Called(Method::Enable), Change::Active]);
+    assert_eq!((bench.shows(), bench.machine.state().severity), ([YES, NO, YES, YES], 700));
+}
+
+#[test]
+fn delays_let_short_changes_pass() {
+    let mut bench = Bench::new(Rules { on_delay: 5_000.0, off_delay: 3_000.0, ..Rules::default() });
+    assert!(bench.found(YES, 500).is_empty());
+    assert!(bench.wait(3).is_empty());
+    assert!(bench.found(NO, 500).is_empty(), "back before the delay");
+    assert!(bench.wait(10).is_empty());
+    bench.found(YES, 500);
+    assert_eq!(bench.machine.deadline(), Some(at(bench.seconds + 5)));
+    // The worst that was seen meanwhile does not begin the delay anew.
+    assert!(bench.found(YES, 800).is_empty());
+    assert_eq!(bench.wait(4), [Change::Active]);
+    assert_eq!(bench.machine.state().severity, 800);
+    assert_eq!(&*bench.machine.state().message, "it happened");
+    assert!(bench.found(NO, 500).is_empty() && bench.wait(2).is_empty());
+    assert_eq!(bench.wait(1), [Change::Inactive]);
+}
+
+#[test]
+fn what_gets_worse_has_to_be_acknowledged_again() {
+    let mut bench = Bench::new(Rules::default());
+    bench.found(YES, 500);
+    let first = bench.last;
+    bench.call(Method::Acknowledge).unwrap();
+    assert_eq!(bench.found(YES, 800), [Change::Level]);
+    assert_eq!(bench.shows(), [YES, NO, YES, YES]);
+    assert_eq!((bench.machine.state().severity, bench.machine.state().last_severity), (800, 500));
+    // The event of before does not mean what is so now.
+    assert_eq!(bench.call_about(Method::Acknowledge, first), Err(StatusCode::BAD_EVENT_ID_UNKNOWN));
+    bench.call(Method::Acknowledge).unwrap();
+    assert_eq!(bench.found(YES, 500), [Change::Level]);
+    assert_eq!(bench.shows(), [YES, YES, YES, YES], "what gets better need not");
+}
+
+/// §5.8.5: Reset.
+#[test]
+fn a_latched_alarm_stays_until_it_is_reset() {
+    let mut bench = Bench::new(Rules { latches: true, confirms: true, ..Rules::default() });
+    let reset = |bench: &mut Bench| bench.call(Method::Reset);
+    assert_eq!(reset(&mut bench), Err(StatusCode::BAD_INVALID_STATE), "not latched");
+    bench.found(YES, 500);
+    assert_eq!(reset(&mut bench), Err(StatusCode::BAD_INVALID_STATE), "active");
+    bench.found(NO, 500);
+    assert_eq!(reset(&mut bench), Err(StatusCode::BAD_INVALID_STATE), "not acknowledged");
+    bench.call(Method::Acknowledge).unwrap();
+    assert_eq!(reset(&mut bench), Err(StatusCode::BAD_INVALID_STATE), "not confirmed");
+    bench.call(Method::Confirm).unwrap();
+    assert_eq!(bench.shows(), [NO, YES, YES, YES], "latched is retained");
+    assert!(reset(&mut bench).is_ok());
+    assert_eq!(bench.shows(), [NO, YES, YES, NO]);
+    let mut plain = Bench::new(Rules::default());
+    assert_eq!(reset(&mut plain), Err(StatusCode::BAD_METHOD_INVALID));
+}
+
+#[test]
+fn re_alarms_ask_again_as_long_as_it_is_active() {
+    let mut bench = Bench::new(Rules { re_alarm_time: 10_000.0, ..Rules::default() });
+    bench.found(YES, 500);
+    bench.call(Method::Silence).unwrap();
+    bench.call(Method::Acknowledge).unwrap();
+    assert_eq!(bench.wait(20), [Change::ReAlarm]);
+    assert_eq!((bench.shows(), bench.machine.state().re_alarms), ([YES, NO, YES, YES], 1));
+    assert!(!bench.machine.state().silenced);
+    assert_eq!(bench.wait(10), [Change::ReAlarm]);
+    bench.found(NO, 500);
+    assert!(bench.wait(100).is_empty());
+    bench.found(YES, 500);
+    assert_eq!(bench.machine.state().re_alarms, 0);
+}
+
+#[test]
+fn shelving_ends_by_time_or_with_the_alarm() {
+    let mut bench = Bench::new(Rules::default());
+    bench.found(YES, 500);
+    bench.call(Method::TimedShelve).unwrap();
+    assert!(bench.machine.state().suppressed_or_shelved());
+    assert_eq!(bench.wait(60), [Change::ShelvingEnded]);
+    bench.call(Method::OneShotShelve).unwrap();
+    assert!(bench.machine.state().shelving.is_shelved());
+    assert_eq!(bench.found(NO, 500), [Change::Inactive]);
+    assert!(!bench.machine.state().suppressed_or_shelved());
+    assert_eq!(bench.call(Method::Unshelve), Err(StatusCode::BAD_CONDITION_NOT_SHELVED));
+}
+
+#[test]
+fn what_is_so_already_is_not_told_again() {
+    for (on, off) in
+        [(Method::Suppress, Method::Unsuppress), (Method::RemoveFromService, Method::PlaceInService)]
+    {
+        let mut bench = Bench::new(Rules::default());
+        assert!(bench.call(off).unwrap().is_empty());
+        assert_eq!(bench.call(on).unwrap(), [Change::Called(on)]);
+        assert!(bench.call(on).unwrap().is_empty());
+        assert!(bench.machine.state().suppressed_or_shelved());
+        assert_eq!(bench.call(off).unwrap(), [Change::Called(off)]);
+        assert!(!bench.machine.state().suppressed_or_shelved());
+    }
+}
+
+#[test]
+fn a_change_of_quality_alone_is_told() {
+    let mut bench = Bench::new(Rules::default());
+    bench.found(YES, 500);
+    let bad = Finding { quality: StatusCode::BAD_COMMUNICATION_ERROR, ..finding(YES, 500) };
+    let notes = bench.machine.found(bad, "", at(9));
+    assert_eq!(bench.tell(notes), [Change::Quality]);
+    assert!(!bench.machine.state().acked, "nothing else changed");
+}
+
+#[test]
+fn what_is_kept_of_a_condition_is_bounded() {
+    let mut bench = Bench::new(Rules { keeps_branches: true, ..Rules::default() });
+    let mut dropped = 0;
+    for _ in 0..3 * BRANCHES_MAX {
+        dropped += bench.found(YES, 500).iter().filter(|change| **change == Change::BranchDropped).count();
+        bench.found(NO, 500);
+    }
+    assert_eq!(bench.machine.branches().len(), BRANCHES_MAX);
+    assert_eq!(dropped, 3 * BRANCHES_MAX - 1 - BRANCHES_MAX);
+    for _ in 0..3 * EVENT_IDS_MAX {
+        bench.call(Method::AddComment).unwrap();
+    }
+    assert_eq!(bench.machine.ids.len(), EVENT_IDS_MAX);
+    assert_eq!(bench.call(Method::Disable).unwrap().len(), 1 + BRANCHES_MAX);
+    assert!(bench.machine.branches().is_empty());
+}
+
+#[test]
+fn an_empty_comment_leaves_the_comment() {
+    let mut bench = Bench::new(Rules::default());
+    bench.found(YES, 500);
+    bench.call(Method::AddComment).unwrap();
+    let id = ByteString::from(vec![bench.last]);
+    let operation = Operation::new(Method::Acknowledge).event(id).comment("").by("bob");
+    bench.machine.operate(&operation, at(99)).unwrap();
+    let state = bench.machine.state();
+    assert_eq!((state.comment.text.as_str(), &*state.user), ("why", "bob"));
+}
+
+#[test]
+fn a_dialog_asks_until_it_is_answered() {
+    use crate::alarm::dialog::Dialog;
+    let mut bench = Bench::new(Rules::default());
+    assert_eq!(bench.call(Method::Respond), Err(StatusCode::BAD_METHOD_INVALID), "it is no dialog");
+    bench.machine.state.dialog = Some(Box::new(Dialog::new("Open the valve?", &["Yes", "No"])));
+    assert_eq!(bench.call(Method::Respond), Err(StatusCode::BAD_DIALOG_NOT_ACTIVE));
+    let notes = bench.machine.ask(at(5));
+    assert_eq!(bench.tell(notes), [Change::Asked]);
+    assert!(bench.machine.state().retain());
+    assert_eq!(bench.call(Method::Respond).unwrap(), [Change::Called(Method::Respond)]);
+    assert!(!bench.machine.state().retain());
+}

@@ -1,0 +1,37 @@
+//! Alarms and Conditions (Part 9).
+//!
+//! Inputs and operators' calls go into pure state machines, and changes to tell of come out. No clock, no nodes: what is
+//! watched, shown and told is up to the address space (`space/alarms`), which a driver calls with the time
+//! ([`AddressSpace::poll_alarms`]). Servers without conditions pay nothing; with conditions the cost follows the writes of the
+//! watched Variables.
+//!
+//! - [`detector`]: what is abnormal about an input; [`limits`]: limits with deadbands;
+//! - [`machine`]: the state machine of a condition; [`state`], [`shelving`], [`dialog`]: its parts; [`operation`]: the Methods;
+//! - [`condition`]: what a condition is; `fields`: what its events say; `message`: for people.
+//!
+//! Calls of Methods come from `service/condition.rs`, ConditionRefresh from `subscription/refresh.rs`.
+//!
+//! [`AddressSpace::poll_alarms`]: crate::AddressSpace::poll_alarms
+
+pub mod condition;
+pub mod detector;
+pub mod dialog;
+pub(crate) mod fields;
+pub mod limits;
+pub mod machine;
+pub(crate) mod message;
+pub mod operation;
+pub mod shelving;
+pub mod state;
+
+pub use condition::{ConditionSpec, ConditionView};
+pub use detector::{Kind, Quantity, Severities};
+pub use dialog::Dialog;
+pub use limits::{LimitSet, Limits};
+pub use machine::Rules;
+pub use operation::{Method, Operation};
+pub use shelving::Shelving;
+pub use state::State;
+
+/// Events that a refresh gives of one condition, at most: itself and its branches.
+pub(crate) const EVENTS_PER_CONDITION_MAX: usize = 1 + machine::BRANCHES_MAX;

@@ -1,0 +1,155 @@
+//! Calls of the Methods of conditions (Part 9 §5.5 to §5.8).
+//!
+//! A Method is called on the condition, with the NodeId of the instance's own Method or that of its type. Conditions that the
+//! address space does not show are called in the same way (§5.5.6), and the Methods of ShelvingState also with the
+//! ConditionId (§5.8.17).
+
+use crate::alarm::{Method, Operation};
+use crate::authorization::Decisions;
+use crate::space::nodes::Nodes;
+use crate::space::{AddressSpace, NodeIx};
+use taktwerk_schema::PermissionType;
+use taktwerk_schema::ids::reference_type_ids;
+use taktwerk_types::{LocalizedText, NodeId, StatusCode, UtcTime, Variant};
+
+/// A Method of a condition that may be called.
+#[derive(Debug, Clone)]
+pub(super) struct ConditionCall {
+    condition: NodeId,
+    method: Method,
+    /// Whether a comment stands behind the arguments.
+    has_comment: bool,
+}
+
+/// What a call means.
+pub(super) struct Found {
+    pub(super) call: ConditionCall,
+    /// The node whose arguments it has.
+    pub(super) method: NodeIx,
+    /// The source of the condition.
+    pub(super) source: NodeId,
+}
+
+/// The Method of a condition that a call means; `known` is the condition that its Object is or belongs to, with its source.
+/// `None`: the Method is none of conditions.
+pub(super) fn find(
+    nodes: &Nodes,
+    known: (NodeId, NodeId),
+    object: &NodeId,
+    method: &NodeId,
+) -> Option<Found> {
+    let (condition, source) = known;
+    let node = nodes.resolve(method.as_ref())?;
+    let (kind, has_comment) = match method.ns0().and_then(Method::from_type) {
+        Some(found) => found,
+        None => own_method(nodes, object, node)?,
+    };
+    // Only what is about shelving is called on the ShelvingState.
+    let is_shelving = matches!(kind, Method::TimedShelve | Method::OneShotShelve | Method::Unshelve);
+    if condition != *object && !is_shelving {
+        return None;
+    }
+    let call = ConditionCall { condition, method: kind, has_comment };
+    Some(Found { call, method: node, source })
+}
+
+/// The Method of an instance, by its name.
+fn own_method(nodes: &Nodes, object: &NodeId, method: NodeIx) -> Option<(Method, bool)> {
+    let object = nodes.resolve(object.as_ref())?;
+    let component = NodeIx::ns0(reference_type_ids::HAS_COMPONENT);
+    let mut is_own = false;
+    nodes.references(object, |reference| {
+        let is_below = reference.is_forward && nodes.is_subtype(reference.reference_type, component);
+        if is_below && reference.target == method {
+            is_own = true;
+        } else if is_below {
+            // A Method of its ShelvingState.
+            nodes.references(reference.target, |inner| {
+                is_own |= inner.is_forward && inner.target == method;
+                !is_own
+            });
+        }
+        !is_own
+    });
+    let name = nodes.view(method).filter(|_| is_own)?.browse_name();
+    if name.namespace_index != 0 {
+        return None;
+    }
+    let name = name.name.as_str();
+    let plain = name.strip_suffix('2').unwrap_or(name);
+    let method = Method::ALL.into_iter().find(|method| method.name() == plain)?;
+    Some((method, plain != name))
+}
+
+/// Whether the caller may call it: Call on the Method, and on the condition or, if that is not shown, on its source.
+pub(super) fn check(
+    nodes: &Nodes,
+    decisions: &Decisions,
+    object: &NodeId,
+    method: NodeIx,
+    source: &NodeId,
+) -> Result<(), StatusCode> {
+    let unknown = StatusCode::BAD_NODE_ID_UNKNOWN;
+    let object = nodes.resolve(object.as_ref()).or_else(|| nodes.resolve(source.as_ref()));
+    let object = object.ok_or(unknown)?;
+    if !decisions.knows(nodes, object) {
+        return Err(unknown);
+    }
+    decisions.check(nodes, object, PermissionType::CALL)?;
+    decisions.check(nodes, method, PermissionType::CALL)
+}
+
+impl ConditionCall {
+    /// Carries it out.
+    pub(super) fn run(
+        self,
+        space: &AddressSpace,
+        user: &str,
+        inputs: Vec<Variant>,
+        now: UtcTime,
+    ) -> Result<Vec<Variant>, StatusCode> {
+        let mut operation = Operation::new(self.method).by(user);
+        let mut inputs = inputs.into_iter();
+        let invalid = StatusCode::BAD_INVALID_ARGUMENT;
+        match self.method {
+            Method::AddComment | Method::Acknowledge | Method::Confirm => {
+                operation.event_id = match inputs.next() {
+                    Some(Variant::ByteString(id)) => id,
+                    _ => return Err(invalid),
+                };
+                operation.comment = Some(comment(inputs.next())?);
+            }
+            Method::TimedShelve => match inputs.next() {
+                Some(Variant::Double(millis)) => operation.shelving_time = millis,
+                _ => return Err(invalid),
+            },
+            Method::Respond => match inputs.next() {
+                Some(Variant::Int32(response)) => operation.response = response,
+                _ => return Err(invalid),
+            },
+            _ => {}
+        }
+        if self.has_comment {
+            operation.comment = Some(comment(inputs.next())?);
+        }
+        space.operate_condition(&self.condition, &operation, now)?;
+        Ok(Vec::new())
+    }
+}
+
+/// Longest comment, in bytes: it is kept, and part of every event.
+const COMMENT_LEN_MAX: usize = 4096;
+
+fn comment(input: Option<Variant>) -> Result<LocalizedText, StatusCode> {
+    match input {
+        Some(Variant::LocalizedText(text)) => {
+            let locale = text.locale.as_str().len();
+            if text.text.as_str().len() > COMMENT_LEN_MAX || locale > 64 {
+                return Err(StatusCode::BAD_OUT_OF_RANGE);
+            }
+            Ok(*text)
+        }
+        Some(Variant::Empty) => Ok(LocalizedText::default()),
+        _ => Err(StatusCode::BAD_INVALID_ARGUMENT),
+    }
+}

@@ -1,0 +1,58 @@
+//! A condition that is registered: its machine, what it watches, its nodes and its last events.
+
+use super::nodes::ConditionNodes;
+use crate::alarm::detector::Detector;
+use crate::alarm::machine::Machine;
+use crate::alarm::{ConditionSpec, ConditionView, State};
+use crate::event::Event;
+use crate::space::store::SlotHandle;
+use std::sync::Arc;
+use taktwerk_types::{ByteString, UtcTime, Variant};
+
+/// A condition that is registered.
+#[derive(Debug)]
+pub(super) struct Condition {
+    pub(super) spec: ConditionSpec,
+    pub(super) detector: Detector,
+    pub(super) machine: Machine,
+    pub(super) input: Option<SlotHandle>,
+    pub(super) target: Option<SlotHandle>,
+    pub(super) nodes: Option<ConditionNodes>,
+    /// The last event of the condition and of each branch, for ConditionRefresh: its id, and itself if it was made.
+    pub(super) last: Option<(ByteString, Option<Arc<Event>>)>,
+    pub(super) branch_events: Vec<(u32, ByteString, Option<Arc<Event>>)>,
+    /// When it is in the list of deadlines.
+    pub(super) deadline: Option<UtcTime>,
+}
+
+impl Condition {
+    /// The condition and its branches.
+    pub(super) fn views(&self) -> impl Iterator<Item = ConditionView> {
+        let view = |branch: u32, state: &State, event_id: ByteString| ConditionView {
+            id: self.spec.id.clone(),
+            branch,
+            name: self.spec.name.clone(),
+            source: self.spec.source.clone(),
+            source_name: self.spec.source_name.clone(),
+            type_id: self.spec.type_id(),
+            event_id,
+            confirms: self.machine.rules.confirms,
+            state: state.clone(),
+        };
+        let last = self.last.as_ref().map(|(id, _)| id.clone()).unwrap_or_default();
+        let trunk = core::iter::once(view(0, self.machine.state(), last));
+        trunk.chain(self.machine.branches().iter().map(move |branch| {
+            view(branch.number, &branch.state, branch.ids.back().cloned().unwrap_or_default())
+        }))
+    }
+
+    /// The value of the input, as the message shows it.
+    pub(super) fn input_value(&self) -> Variant {
+        self.input.as_ref().map(|slot| slot.read().value()).unwrap_or_default()
+    }
+
+    /// When time alone changes something.
+    pub(super) fn next_deadline(&self) -> Option<UtcTime> {
+        [self.machine.deadline(), self.detector.deadline()].into_iter().flatten().min()
+    }
+}

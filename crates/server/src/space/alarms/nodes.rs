@@ -1,0 +1,120 @@
+//! Conditions in the address space (Part 9 §5.5.2, §6): instances of their types, with their Variables and Methods.
+
+use crate::alarm::ConditionSpec;
+use crate::alarm::fields::{Field, optional_members};
+use crate::callback::{CallContext, MethodCall, MethodHandler};
+use crate::space::build::Under;
+use crate::space::{AddressSpace, NodeError, NodeIx, NodeSpec, VariableHandle};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use taktwerk_schema::NodeClass;
+use taktwerk_schema::ids::{object_ids, reference_type_ids};
+use taktwerk_types::{NodeId, QualifiedName, StatusCode, UtcTime, Variant};
+
+/// Makes the Methods of instances executable. Calls are answered before they come here (`service/condition.rs`), except for
+/// those that no client makes.
+struct Answered;
+
+impl MethodHandler for Answered {
+    fn call(&self, _: &CallContext, _: Vec<Variant>) -> MethodCall {
+        MethodCall::Now(Err(StatusCode::BAD_NOT_SUPPORTED))
+    }
+}
+
+/// The Variables of a condition that the address space shows.
+#[derive(Debug)]
+pub(super) struct ConditionNodes {
+    variables: BTreeMap<String, VariableHandle>,
+    /// Its ShelvingState, which Methods are called on too.
+    pub(super) shelving: Option<NodeId>,
+}
+
+impl ConditionNodes {
+    /// Sets all Variables to what the fields say, as far as it is something else.
+    pub(super) fn show(&self, fields: &[Field], now: UtcTime) {
+        for (path, value) in fields {
+            self.set(path, value, now);
+        }
+    }
+
+    /// Sets one.
+    pub(super) fn set(&self, path: &str, value: &Variant, now: UtcTime) {
+        let Some(variable) = self.variables.get(path) else { return };
+        if variable.get().value.as_ref() != Some(value) {
+            variable.set_at(value.clone(), now);
+        }
+    }
+}
+
+impl AddressSpace {
+    /// Adds the instance of a condition, and the references that lead to it.
+    pub(super) fn add_condition_nodes(
+        &self,
+        spec: &ConditionSpec,
+        now: UtcTime,
+    ) -> Result<ConditionNodes, NodeError> {
+        let ns0 = |id: u32| NodeId::numeric(0, id);
+        let name = QualifiedName::new(spec.id.namespace_index, &*spec.name);
+        let parent = self.condition_parent(&spec.source);
+        let under = Under {
+            parent: &parent,
+            reference_type: &ns0(reference_type_ids::HAS_COMPONENT),
+            type_definition: Some(&spec.type_id()),
+        };
+        let optional = optional_members(spec);
+        let added = self.add_instance(NodeSpec::object(spec.id.clone(), name), under, &optional, now)?;
+        // Part 9 §5.12: HasCondition says whose condition it is.
+        self.add_reference(&spec.source, &ns0(reference_type_ids::HAS_CONDITION), &spec.id)?;
+        let (mut variables, mut shelving) = (BTreeMap::new(), None);
+        for (path, id) in added {
+            if path == "ShelvingState" {
+                shelving = Some(id.clone());
+            }
+            if let Ok(variable) = self.variable(&id) {
+                variables.insert(path, variable);
+            } else if self.node_class(&id) == Some(NodeClass::METHOD) {
+                self.set_method(&id, Arc::new(Answered))?;
+            }
+        }
+        Ok(ConditionNodes { variables, shelving })
+    }
+
+    /// The Object that an instance is a component of: the source, or the next Object above it. Objects are no components of
+    /// Variables (Part 3 §7.7).
+    fn condition_parent(&self, source: &NodeId) -> NodeId {
+        let nodes = self.read();
+        let server = || NodeId::numeric(0, object_ids::SERVER);
+        let hierarchical = NodeIx::ns0(reference_type_ids::HIERARCHICAL_REFERENCES);
+        let Some(mut at) = nodes.resolve(source.as_ref()) else { return server() };
+        for _ in 0..16 {
+            if nodes.view(at).is_some_and(|view| view.class() == NodeClass::OBJECT) {
+                return nodes.id_of(at);
+            }
+            let mut above = None;
+            nodes.references(at, |reference| {
+                if !reference.is_forward && nodes.is_subtype(reference.reference_type, hierarchical) {
+                    above = Some(reference.target);
+                }
+                above.is_none()
+            });
+            let Some(above) = above else { break };
+            at = above;
+        }
+        server()
+    }
+
+    /// What a source is called by default: its DisplayName behind that of the Object above it.
+    #[must_use]
+    pub fn source_name_of(&self, source: &NodeId) -> String {
+        let parent = self.condition_parent(source);
+        let nodes = self.read();
+        let name = |id: &NodeId| {
+            let view = nodes.resolve(id.as_ref()).and_then(|ix| nodes.view(ix));
+            view.map(|view| view.display_name().text.as_str().to_owned()).unwrap_or_default()
+        };
+        if parent == *source || parent.ns0().is_some() {
+            return name(source);
+        }
+        format!("{}/{}", name(&parent), name(source))
+    }
+}

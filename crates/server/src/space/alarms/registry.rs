@@ -1,0 +1,521 @@
+//! The conditions of a server: who watches which Variable, what is due when, and where events go.
+//!
+//! A driver calls [`AddressSpace::poll_alarms`]; writers of Variables do nothing for alarms but set the bit that they set for
+//! every shard. The lock is held for a few conditions at a time, because shards want it for Methods.
+
+use super::condition::Condition;
+use super::saved::Saved;
+use crate::alarm::detector::{Detector, Input};
+use crate::alarm::fields::{fields, name_of};
+use crate::alarm::limits::{LimitSet, LimitsProblem};
+use crate::alarm::machine::{Finding, Machine, Note, Notes};
+use crate::alarm::message::message;
+use crate::alarm::shelving::later;
+use crate::alarm::{ConditionSpec, ConditionView, EVENTS_PER_CONDITION_MAX, Operation, State};
+use crate::event::{Event, NewEvent};
+use crate::space::page::{PAGE_SLOTS, Page};
+use crate::space::{AddressSpace, NodeError};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use taktwerk_types::{ByteString, NodeId, StatusCode, UtcTime, Variant};
+
+/// Conditions that are looked at while the lock is held once.
+const SLICE: usize = 16;
+/// When what is due and could not be decided is looked at again, in milliseconds.
+const AGAIN_MS: f64 = 1_000.0;
+
+/// Why a condition is not added.
+#[derive(Debug, thiserror::Error)]
+pub enum AlarmError {
+    /// The limits of an alarm cannot be meant.
+    #[error("the alarm {name}: {problem}")]
+    Limits {
+        /// ConditionName.
+        name: Box<str>,
+        /// What is wrong.
+        problem: LimitsProblem,
+    },
+    /// There is a condition of this id.
+    #[error("there is a condition {0} already: give the alarm another name")]
+    Taken(NodeId),
+    /// Its nodes cannot be added, or there is no such Variable.
+    #[error(transparent)]
+    Node(#[from] NodeError),
+}
+
+/// The conditions of an address space.
+#[derive(Debug, Default)]
+pub struct Alarms {
+    inner: Mutex<Inner>,
+    /// Goes up with every change of a state: what is saved is old then.
+    changes: AtomicU64,
+    /// Somebody calls [`AddressSpace::poll_alarms`].
+    is_driven: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    conditions: Vec<Condition>,
+    by_id: BTreeMap<NodeId, u32>,
+    /// The conditions that watch a slot, by its index.
+    by_slot: BTreeMap<u32, Vec<u32>>,
+    due: BTreeSet<(i64, u32)>,
+    /// States of before the restart, by the keys of their conditions.
+    saved: BTreeMap<String, Saved>,
+    pages: Vec<Arc<Page>>,
+    /// Changed slots that were not looked at yet.
+    dirty: Vec<u32>,
+}
+
+impl Alarms {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many conditions there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.lock().conditions.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Says that the caller will call [`AddressSpace::poll_alarms`] from now on. `false`: somebody else does already.
+    #[must_use]
+    pub fn claim_driver(&self) -> bool {
+        !self.is_driven.swap(true, Ordering::AcqRel)
+    }
+
+    /// Goes up with every change of a state.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
+    }
+
+    /// The ConditionId that an ObjectId of a call means: a condition, or its ShelvingState.
+    pub(crate) fn condition_of(&self, object: &NodeId) -> Option<(NodeId, NodeId)> {
+        let inner = self.lock();
+        let condition = inner.conditions.get(*inner.by_id.get(object)? as usize)?;
+        Some((condition.spec.id.clone(), condition.spec.source.clone()))
+    }
+
+    /// Takes over states of before a restart, for conditions that are added from now on.
+    ///
+    /// # Errors
+    /// The bytes are no states that [`AddressSpace::save_alarms`] has made.
+    pub fn restore(&self, bytes: &[u8]) -> Result<usize, super::saved::NotSaved> {
+        let saved = super::saved::read(bytes)?;
+        let count = saved.len();
+        self.lock().saved.extend(saved);
+        Ok(count)
+    }
+
+    /// The events of some retained conditions, for ConditionRefresh: of those in `range`, as long as `events_max` is not
+    /// passed. Gives the next place, or `None` at the end.
+    pub(crate) fn retained(
+        &self,
+        space: &AddressSpace,
+        range: core::ops::Range<usize>,
+        events_max: usize,
+        now: UtcTime,
+        out: &mut Vec<Arc<Event>>,
+    ) -> Option<usize> {
+        let mut inner = self.lock();
+        let len = inner.conditions.len();
+        let mut at = range.start;
+        while at < range.end.min(len) && out.len() + EVENTS_PER_CONDITION_MAX <= events_max {
+            if let Some(condition) = inner.conditions.get_mut(at) {
+                condition.retained(space, now, out);
+            }
+            at += 1;
+        }
+        (at < len).then_some(at)
+    }
+}
+
+impl AddressSpace {
+    /// The conditions, if there are some.
+    #[must_use]
+    pub fn alarms(&self) -> Option<&Arc<Alarms>> {
+        self.alarms.get()
+    }
+
+    /// The conditions; there may be some from now on.
+    pub fn alarms_or_new(&self) -> &Arc<Alarms> {
+        self.alarms.get_or_init(Arc::default)
+    }
+
+    /// Adds a condition, in the state that it had before a restart if that was [restored](Alarms::restore).
+    ///
+    /// # Errors
+    /// The limits cannot be meant, the id is taken, or the source, the input or the target does not exist.
+    pub fn add_condition(&self, mut spec: ConditionSpec, now: UtcTime) -> Result<(), AlarmError> {
+        if let Err(problem) = spec.kind.check() {
+            return Err(AlarmError::Limits { name: spec.name, problem });
+        }
+        let alarms = Arc::clone(self.alarms_or_new());
+        if alarms.lock().by_id.contains_key(&spec.id) {
+            return Err(AlarmError::Taken(spec.id));
+        }
+        let slot = |id: &Option<NodeId>| -> Result<_, NodeError> {
+            let Some(id) = id else { return Ok(None) };
+            let nodes = self.read();
+            let handle = nodes.slot_handle(nodes.find(id)?);
+            handle.map(Some).ok_or_else(|| NodeError::Unknown(id.clone()))
+        };
+        let (input, target) = (slot(&spec.input)?, slot(&spec.target)?);
+        if spec.source_name.is_empty() {
+            spec.source_name = self.source_name_of(&spec.source).into();
+        }
+        let nodes = if spec.is_shown { Some(self.add_condition_nodes(&spec, now)?) } else { None };
+        let key = self.node_key(&spec.id);
+        let mut state = State::new(spec.severities.inner, now);
+        state.dialog = spec.dialog.clone().map(Box::new);
+        let mut condition = Condition {
+            detector: Detector::new(spec.kind.clone(), spec.severities),
+            machine: Machine::new(spec.rules.clone(), state),
+            input,
+            target,
+            nodes,
+            last: None,
+            branch_events: Vec::new(),
+            deadline: None,
+            spec,
+        };
+        let shard = self.slots().alarms();
+        let mut inner = alarms.lock();
+        if let Some(saved) = inner.saved.remove(&*key) {
+            saved.restore(&mut condition, now);
+        }
+        let number = u32::try_from(inner.conditions.len()).unwrap_or(u32::MAX);
+        for slot in [&condition.input, &condition.target].into_iter().flatten() {
+            slot.set_watched(shard, true);
+            inner.by_slot.entry(slot.index()).or_default().push(number);
+            inner.dirty.push(slot.index());
+        }
+        let shelving = condition.nodes.as_ref().and_then(|nodes| nodes.shelving.clone());
+        inner.by_id.extend(shelving.map(|id| (id, number)));
+        inner.by_id.insert(condition.spec.id.clone(), number);
+        condition.show(None, now);
+        inner.conditions.push(condition);
+        inner.arm(number, now);
+        Ok(())
+    }
+
+    /// Looks at what was written since the last call and at what is due. Gives the next time at which something is due
+    /// without a write. To be called again and again: what is abnormal is found when this is called.
+    pub fn poll_alarms(&self, now: UtcTime) -> Option<UtcTime> {
+        let alarms = self.alarms()?;
+        alarms.lock().take_dirty(self);
+        loop {
+            let mut inner = alarms.lock();
+            let rest = inner.dirty.len().saturating_sub(SLICE);
+            let slots = inner.dirty.split_off(rest);
+            if slots.is_empty() {
+                break;
+            }
+            for slot in slots {
+                for number in inner.by_slot.get(&slot).cloned().unwrap_or_default() {
+                    alarms.count(inner.look(self, number, now));
+                }
+            }
+        }
+        loop {
+            let mut inner = alarms.lock();
+            for _ in 0..SLICE {
+                match inner.due.first().copied() {
+                    Some((at, number)) if at <= now.ticks() => alarms.count(inner.tick(self, number, now)),
+                    first => return first.map(|(at, _)| UtcTime::from_ticks(at)),
+                }
+            }
+        }
+    }
+
+    /// An operator calls a Method of a condition.
+    ///
+    /// # Errors
+    /// Bad_NodeIdUnknown if there is no such condition, and the result codes of the Method's clause.
+    pub fn operate_condition(
+        &self,
+        condition: &NodeId,
+        operation: &Operation,
+        now: UtcTime,
+    ) -> Result<(), StatusCode> {
+        self.change_condition(condition, now, |condition| condition.machine.operate(operation, now))
+    }
+
+    /// The application says whether a condition is active, how urgent that is, and why.
+    ///
+    /// # Errors
+    /// There is no such condition.
+    pub fn set_condition(
+        &self,
+        condition: &NodeId,
+        is_active: bool,
+        severity: u16,
+        text: &str,
+        now: UtcTime,
+    ) -> Result<(), StatusCode> {
+        self.change_condition(condition, now, |condition| {
+            condition.detector.set(is_active);
+            let limits = LimitSet::NONE;
+            let finding = Finding { active: is_active, limits, severity, quality: StatusCode::GOOD };
+            Ok(condition.machine.found(finding, text, now))
+        })
+    }
+
+    /// A dialog asks; it does until somebody responds.
+    ///
+    /// # Errors
+    /// There is no such condition.
+    pub fn ask(&self, condition: &NodeId, now: UtcTime) -> Result<(), StatusCode> {
+        self.change_condition(condition, now, |condition| Ok(condition.machine.ask(now)))
+    }
+
+    fn change_condition(
+        &self,
+        id: &NodeId,
+        now: UtcTime,
+        change: impl FnOnce(&mut Condition) -> Result<Notes, StatusCode>,
+    ) -> Result<(), StatusCode> {
+        let unknown = StatusCode::BAD_NODE_ID_UNKNOWN;
+        let alarms = self.alarms().ok_or(unknown)?;
+        let mut inner = alarms.lock();
+        let number = inner.by_id.get(id).copied().ok_or(unknown)?;
+        let condition = inner.conditions.get_mut(number as usize).ok_or(unknown)?;
+        let notes = change(condition)?;
+        let changed = condition.tell(self, notes, now);
+        inner.arm(number, now);
+        alarms.count(changed);
+        Ok(())
+    }
+
+    /// The conditions with their branches, those that operators should see (Retain) or all, at most `count`.
+    #[must_use]
+    pub fn conditions(&self, only_retained: bool, count: usize) -> Vec<ConditionView> {
+        let Some(alarms) = self.alarms() else { return Vec::new() };
+        let mut found = Vec::new();
+        let mut from = 0;
+        loop {
+            let inner = alarms.lock();
+            let slice = inner.conditions.get(from..).unwrap_or_default();
+            if slice.is_empty() || found.len() >= count {
+                found.truncate(count);
+                return found;
+            }
+            let wanted = |view: &ConditionView| !only_retained || view.state.retain();
+            found.extend(slice.iter().take(4 * SLICE).flat_map(Condition::views).filter(wanted));
+            from += 4 * SLICE;
+        }
+    }
+
+    /// One condition.
+    #[must_use]
+    pub fn condition(&self, id: &NodeId) -> Option<ConditionView> {
+        let inner = self.alarms()?.lock();
+        inner.conditions.get(*inner.by_id.get(id)? as usize)?.views().next()
+    }
+
+    /// The states of all conditions, for [`Alarms::restore`] after a restart.
+    #[must_use]
+    pub fn save_alarms(&self) -> Vec<u8> {
+        let Some(alarms) = self.alarms() else { return Vec::new() };
+        // States of conditions that were not added yet are not forgotten.
+        let mut all: Vec<(String, Saved)> =
+            alarms.lock().saved.iter().map(|(key, saved)| (key.clone(), saved.clone())).collect();
+        let mut from = 0;
+        loop {
+            let inner = alarms.lock();
+            let slice = inner.conditions.get(from..).unwrap_or_default();
+            if slice.is_empty() {
+                break;
+            }
+            all.extend(
+                slice
+                    .iter()
+                    .take(4 * SLICE)
+                    .map(|condition| (self.node_key(&condition.spec.id).to_string(), Saved::of(condition))),
+            );
+            from += 4 * SLICE;
+        }
+        super::saved::write(all)
+    }
+}
+
+impl Alarms {
+    fn count(&self, changed: bool) {
+        if changed {
+            self.changes.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+}
+
+impl Inner {
+    /// Notes which watched slots were written.
+    fn take_dirty(&mut self, space: &AddressSpace) {
+        let store = space.slots();
+        self.pages.extend(store.pages_from(self.pages.len()));
+        let Self { pages, dirty, .. } = self;
+        let shard = store.alarms();
+        store.take_dirty_pages(shard, pages.len(), |number| {
+            let Some(page) = pages.get(number) else { return };
+            page.take_dirty(shard, |at| dirty.push((number * PAGE_SLOTS + at) as u32));
+        });
+        dirty.sort_unstable();
+        dirty.dedup();
+    }
+
+    /// Looks at the input of a condition.
+    fn look(&mut self, space: &AddressSpace, number: u32, now: UtcTime) -> bool {
+        let Some(condition) = self.conditions.get_mut(number as usize) else { return false };
+        let changed = condition.look(space, now);
+        self.arm(number, now);
+        changed
+    }
+
+    /// Time has come for a condition.
+    fn tick(&mut self, space: &AddressSpace, number: u32, now: UtcTime) -> bool {
+        let Some(condition) = self.conditions.get_mut(number as usize) else { return false };
+        let mut changed = false;
+        if condition.detector.deadline().is_some_and(|at| at.ticks() <= now.ticks()) {
+            changed = condition.look(space, now);
+        }
+        let notes = condition.machine.tick(now);
+        changed |= condition.tell(space, notes, now);
+        self.arm(number, now);
+        changed
+    }
+
+    /// Brings the list of deadlines up to date.
+    fn arm(&mut self, number: u32, now: UtcTime) {
+        let Some(condition) = self.conditions.get_mut(number as usize) else { return };
+        // What is due and did not go away, as with a Bad input, is looked at again later.
+        let again = later(now, AGAIN_MS);
+        let next = condition.next_deadline();
+        let next = next.map(|at| if at.ticks() <= now.ticks() { again } else { at });
+        if next == condition.deadline {
+            return;
+        }
+        if let Some(before) = condition.deadline {
+            self.due.remove(&(before.ticks(), number));
+        }
+        if let Some(next) = next {
+            self.due.insert((next.ticks(), number));
+        }
+        condition.deadline = next;
+    }
+}
+
+impl Condition {
+    /// Looks at the input. Says whether something changed.
+    fn look(&mut self, space: &AddressSpace, now: UtcTime) -> bool {
+        let Some(input) = &self.input else { return false };
+        let snapshot = input.read();
+        if snapshot.status == StatusCode::BAD_WAITING_FOR_INITIAL_DATA {
+            return false;
+        }
+        let value = snapshot.value();
+        let target = self.target.as_ref().map(|slot| slot.read().value());
+        let time = if snapshot.source.is_null() { now } else { snapshot.source };
+        let input = Input { value: &value, status: snapshot.status, time, target: target.as_ref() };
+        let finding = self.detector.look(input, now);
+        if self.machine.knows(&finding) {
+            return false;
+        }
+        let text = message(&self.spec, &finding, &value);
+        let notes = self.machine.found(finding, &text, now);
+        self.tell(space, notes, now)
+    }
+
+    /// Raises the events of changes and shows them in the address space.
+    fn tell(&mut self, space: &AddressSpace, notes: Notes, now: UtcTime) -> bool {
+        if notes.is_empty() {
+            return false;
+        }
+        for note in notes {
+            let id = space.events().next_event_id();
+            let event = space.raise_shared(now, || self.event(&note, &id, now));
+            let number = note.branch.as_ref().map(|(number, _)| *number);
+            self.machine.told(number, id.clone());
+            match number {
+                None => self.last = Some((id, event)),
+                Some(number) => {
+                    self.branch_events.retain(|(other, ..)| *other != number);
+                    if self.machine.branches().iter().any(|branch| branch.number == number) {
+                        self.branch_events.push((number, id, event));
+                    }
+                }
+            }
+        }
+        let id = self.last.as_ref().map(|(id, _)| id.clone());
+        self.show(id, now);
+        true
+    }
+
+    /// The event of a change.
+    fn event(&self, note: &Note, id: &ByteString, now: UtcTime) -> NewEvent {
+        let branch = note.branch.as_ref();
+        let state = branch.map_or(self.machine.state(), |(_, state)| state);
+        self.event_of(state, branch.map(|(number, _)| *number), id, now)
+    }
+
+    /// An event that tells of a state.
+    fn event_of(&self, state: &State, branch: Option<u32>, id: &ByteString, now: UtcTime) -> NewEvent {
+        let spec = &self.spec;
+        let event = NewEvent::new(spec.type_id(), spec.source.clone())
+            .source_name(&*spec.source_name)
+            .event_id(id.clone())
+            .time(state.time)
+            .severity(state.severity)
+            .message(&*state.message)
+            .condition(spec.id.clone());
+        let all = fields(spec, &self.machine.rules, state, branch, &self.input_value(), now);
+        all.into_iter().fold(event, |event, (path, value)| event.field(name_of(path), value))
+    }
+
+    /// Shows the state in the address space.
+    pub(super) fn show(&self, id: Option<ByteString>, now: UtcTime) {
+        let Some(nodes) = &self.nodes else { return };
+        let (spec, state) = (&self.spec, self.machine.state());
+        nodes.show(&fields(spec, &self.machine.rules, state, None, &self.input_value(), now), now);
+        let base: [(&str, Variant); 7] = [
+            ("EventType", spec.type_id().into()),
+            ("SourceNode", spec.source.clone().into()),
+            ("SourceName", (&*spec.source_name).into()),
+            ("Time", state.time.into()),
+            ("ReceiveTime", state.time.into()),
+            ("Message", taktwerk_types::LocalizedText::from(&*state.message).into()),
+            ("Severity", state.severity.into()),
+        ];
+        for (path, value) in &base {
+            nodes.set(path, value, now);
+        }
+        nodes.set("EventId", &id.unwrap_or_default().into(), now);
+    }
+
+    /// The events of the condition and of its branches, if operators should see them (§5.5.7). They are the same events with
+    /// the same EventIds.
+    fn retained(&mut self, space: &AddressSpace, now: UtcTime, out: &mut Vec<Arc<Event>>) {
+        for branch in self.machine.branches() {
+            let known = self.branch_events.iter().find(|(number, ..)| *number == branch.number);
+            let Some((number, id, event)) = known else { continue };
+            out.push(event.clone().unwrap_or_else(|| {
+                space.shared_event(self.event_of(&branch.state, Some(*number), id, now), now)
+            }));
+        }
+        if !self.machine.state().retain() {
+            return;
+        }
+        let Some((id, event)) = &self.last else { return };
+        let event = event
+            .clone()
+            .unwrap_or_else(|| space.shared_event(self.event_of(self.machine.state(), None, id, now), now));
+        out.push(Arc::clone(&event));
+        self.last = Some((id.clone(), Some(event)));
+    }
+}

@@ -1,0 +1,196 @@
+//! ConditionRefresh and ConditionRefresh2 (Part 9 §5.5.7, §5.5.8).
+//!
+//! The retained conditions go into the items' queues a few at a time, and only as long as the queues have room: neither does
+//! a refresh of many conditions hold the shard, nor does it push events out of a queue.
+
+use super::Engine;
+use super::events::may_see;
+use super::item::flag;
+use super::manage::id_of;
+use crate::alarm::EVENTS_PER_CONDITION_MAX;
+use crate::event::{Event, NewEvent};
+use crate::now::Now;
+use crate::space::AddressSpace;
+use core::time::Duration;
+use std::sync::Arc;
+use taktwerk_schema::ids::{object_ids, object_type_ids};
+use taktwerk_types::{NodeId, StatusCode};
+
+/// Conditions that are looked at in one slice.
+const SLICE: usize = 64;
+/// The next slice, so that others have their turn between.
+const PAUSE: Duration = Duration::from_micros(500);
+/// When a queue is looked at again that has no room.
+const FULL_PAUSE: Duration = Duration::from_millis(20);
+/// Refreshes of a shard that are under way at a time.
+const REFRESHES_MAX: usize = 256;
+
+/// A refresh under way.
+#[derive(Debug)]
+pub(super) struct Refresh {
+    place: u32,
+    subscription_id: u32,
+    /// The one item that is refreshed; `None`: all of the subscription.
+    item: Option<u32>,
+    /// The next condition.
+    cursor: usize,
+}
+
+impl Engine {
+    /// Begins a refresh of all event items of a subscription, or of one of them.
+    pub(crate) fn condition_refresh(
+        &mut self,
+        place: u32,
+        item_id: Option<u32>,
+        space: &AddressSpace,
+        now: Now,
+    ) -> Result<(), StatusCode> {
+        let subscription = self.subscription(place).ok_or(StatusCode::BAD_SUBSCRIPTION_ID_INVALID)?;
+        let subscription_id = subscription.id;
+        let is_watching = |index: &u32| {
+            self.items
+                .get(*index as usize)
+                .is_some_and(|item| item.has(flag::EVENTS) && item.has(flag::ENABLED))
+        };
+        let is_event = |index: &u32| self.is_event_item(*index);
+        let item = match item_id {
+            None => {
+                if !subscription.items.iter().any(is_event) {
+                    return Err(StatusCode::BAD_NOTHING_TO_DO);
+                }
+                None
+            }
+            Some(id) => {
+                let found = subscription.items.iter().copied().find(|index| {
+                    let item = self.items.get(*index as usize);
+                    item.is_some_and(|item| id_of(subscription, item, *index) == id)
+                });
+                Some(found.filter(is_event).ok_or(StatusCode::BAD_MONITORED_ITEM_ID_INVALID)?)
+            }
+        };
+        let is_under_way = |refresh: &Refresh| {
+            refresh.subscription_id == subscription_id
+                && (refresh.item == item || refresh.item.is_none() || item.is_none())
+        };
+        if self.refreshes.iter().any(is_under_way) {
+            return Err(StatusCode::BAD_REFRESH_IN_PROGRESS);
+        }
+        if self.refreshes.len() >= REFRESHES_MAX {
+            return Err(StatusCode::BAD_TOO_MANY_OPERATIONS);
+        }
+        let targets: Vec<u32> = match item {
+            Some(index) => vec![index],
+            None => subscription.items.iter().copied().filter(is_watching).collect(),
+        };
+        self.drain_events();
+        // §5.5.7: the copies of one event have one EventId.
+        let start = marker(space, object_type_ids::REFRESH_START_EVENT_TYPE, now);
+        targets.iter().for_each(|index| self.give_marker(*index, &start));
+        self.refreshes.push(Refresh { place, subscription_id, item, cursor: 0 });
+        self.refresh_at = Some(now.instant);
+        Ok(())
+    }
+
+    /// Goes on with the refresh whose turn it is, if its time has come.
+    pub(super) fn refresh(&mut self, space: &AddressSpace, now: Now) {
+        if self.refresh_at.is_none_or(|at| at > now.instant) || self.refreshes.is_empty() {
+            return;
+        }
+        let mut refresh = self.refreshes.remove(0);
+        let mut pause = PAUSE;
+        match self.refresh_slice(&mut refresh, space, now) {
+            Progress::Done => {}
+            Progress::More => self.refreshes.push(refresh),
+            Progress::Full => {
+                pause = FULL_PAUSE;
+                self.refreshes.push(refresh);
+            }
+        }
+        self.refresh_at = (!self.refreshes.is_empty()).then(|| now.instant + pause);
+    }
+
+    fn refresh_slice(&mut self, refresh: &mut Refresh, space: &AddressSpace, now: Now) -> Progress {
+        let Some(subscription) = self.subscription(refresh.place) else { return Progress::Done };
+        if subscription.id != refresh.subscription_id {
+            return Progress::Done;
+        }
+        let targets: Vec<u32> = match refresh.item {
+            Some(index) => vec![index],
+            None => subscription.items.clone(),
+        };
+        let targets: Vec<u32> = targets
+            .into_iter()
+            .filter(|index| {
+                let item = self.items.get(*index as usize);
+                item.is_some_and(|item| {
+                    item.has(flag::EVENTS) && item.has(flag::ENABLED) && item.subscription == refresh.place
+                })
+            })
+            .collect();
+        let room = targets.iter().filter_map(|index| self.event_queue_room(*index)).min().unwrap_or(0);
+        if targets.is_empty() {
+            return Progress::Done;
+        }
+        // One place is for the end, and half of the queue for what happens meanwhile.
+        let room = (room / 2).saturating_sub(1);
+        if room < EVENTS_PER_CONDITION_MAX {
+            return Progress::Full;
+        }
+        let mut events = Vec::new();
+        let next = space.alarms().and_then(|alarms| {
+            alarms.retained(space, refresh.cursor..refresh.cursor + SLICE, room, now.utc, &mut events)
+        });
+        for event in &events {
+            for index in &targets {
+                self.give_refreshed(*index, event);
+            }
+        }
+        match next {
+            Some(cursor) => {
+                refresh.cursor = cursor;
+                Progress::More
+            }
+            None => {
+                let end = marker(space, object_type_ids::REFRESH_END_EVENT_TYPE, now);
+                targets.iter().for_each(|index| self.give_marker(*index, &end));
+                Progress::Done
+            }
+        }
+    }
+
+    /// Gives an item the event of a condition, if the item is on a node above it and the filter passes it.
+    fn give_refreshed(&mut self, index: u32, event: &Arc<Event>) {
+        let Self { items, subscriptions, .. } = self;
+        let Some(item) = items.get_mut(index as usize) else { return };
+        if !event.notifiers().contains(&item.node) || item.has(flag::DENIED) {
+            return;
+        }
+        let Some(Some(subscription)) = subscriptions.get(item.subscription as usize) else { return };
+        if !may_see(&subscription.decisions, event) || !item.filter_passes(event) {
+            return;
+        }
+        self.queue_event(index, event);
+    }
+
+    /// Gives an item the event that says where a refresh begins or ends, whatever its filter is (§5.5.7).
+    fn give_marker(&mut self, index: u32, event: &Arc<Event>) {
+        self.queue_event(index, event);
+    }
+}
+
+enum Progress {
+    Done,
+    More,
+    /// A queue has no room.
+    Full,
+}
+
+/// RefreshStartEventType or RefreshEndEventType (§5.11).
+fn marker(space: &AddressSpace, kind: u32, now: Now) -> Arc<Event> {
+    let server = NodeId::numeric(0, object_ids::SERVER);
+    let name = if kind == object_type_ids::REFRESH_START_EVENT_TYPE { "begins" } else { "ends" };
+    let event = NewEvent::new(NodeId::numeric(0, kind), server)
+        .message(&*format!("The refresh of conditions {name}"))
+        .severity(100);
+    space.shared_event(event, now.utc)
+}

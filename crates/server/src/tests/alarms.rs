@@ -1,0 +1,303 @@
+//! Conditions through the wire: events, Methods on instances and types, ConditionRefresh.
+
+use super::attribute::{add, variable};
+use super::events::{create, filter, item, next, parameters, subscription};
+use super::*;
+use crate::alarm::{ConditionSpec, Kind, Limits, Operation, Quantity, Rules};
+use schema::ids::{method_ids as m, object_ids, object_type_ids as t};
+use schema::{CallMethodRequest, CallRequest};
+use taktwerk_types::{BuiltInType, ByteString, LocalizedText, QualifiedName, Variant};
+
+const SERVER: NodeId = NodeId::numeric(0, object_ids::SERVER);
+const FIELDS: [&str; 8] =
+    ["EventType", "EventId", "Message", "Severity", "Retain", "AckedState/Id", "ActiveState/Id", "BranchId"];
+
+fn alarm(number: u32) -> NodeId {
+    NodeId::string(1, format!("alarm {number}"))
+}
+
+fn level(number: u32) -> ConditionSpec {
+    let limits = Limits { high: Some(80.0), high_high: Some(95.0), deadband: 1.0, ..Limits::default() };
+    let kind = Kind::Limit { quantity: Quantity::Level, limits, is_exclusive: true };
+    let source = NodeId::numeric(1, number);
+    ConditionSpec {
+        input: Some(source.clone()),
+        ..ConditionSpec::new(alarm(number), "LevelAlarm", source, kind)
+    }
+}
+
+/// A server with Variables 1 to `count`, each with an alarm.
+fn plant(count: u32, change: impl Fn(&mut ConditionSpec)) -> Server {
+    let server = Server::new();
+    for number in 1..=count {
+        add(&server, variable(number, BuiltInType::Double, 20.0));
+        let mut spec = level(number);
+        change(&mut spec);
+        server.space.add_condition(spec, server.now.utc).unwrap();
+    }
+    server.space.poll_alarms(server.now.utc);
+    server
+}
+
+fn set(server: &mut Server, number: u32, value: f64) {
+    let handle = server.space.variable(&NodeId::numeric(1, number)).unwrap();
+    handle.set_at(value, server.now.utc);
+    server.space.poll_alarms(server.now.utc);
+}
+
+fn watching(server: &mut Server) -> (Client, u32) {
+    let mut client = server.session();
+    let id = subscription(&mut client, server);
+    let result = create(&mut client, server, id, item(SERVER, parameters(&filter(&FIELDS), 0)));
+    assert_eq!(result.status_code, StatusCode::GOOD);
+    (client, id)
+}
+
+fn call(
+    client: &mut Client,
+    server: &mut Server,
+    object: NodeId,
+    method: NodeId,
+    inputs: Vec<Variant>,
+) -> StatusCode {
+    let request = CallRequest {
+        request_header: client.header(),
+        methods_to_call: vec![CallMethodRequest {
+            object_id: object,
+            method_id: method,
+            input_arguments: inputs,
+        }],
+    };
+    client.call(server, &request).unwrap().results[0].status_code
+}
+
+fn acknowledge(client: &mut Client, server: &mut Server, object: NodeId, event: &Variant) -> StatusCode {
+    let method = NodeId::numeric(0, m::ACKNOWLEDGEABLE_CONDITION_TYPE_ACKNOWLEDGE);
+    call(client, server, object, method, vec![event.clone(), LocalizedText::from("seen").into()])
+}
+
+fn events(client: &mut Client, server: &mut Server) -> Vec<Vec<Variant>> {
+    next(client, server).into_iter().map(|(_, fields)| fields).collect()
+}
+
+fn read(server: &Server, path: &str) -> Variant {
+    let mut id = alarm(1);
+    for name in path.split('/') {
+        id = server.space.child(&id, &QualifiedName::new(0, name)).unwrap_or_else(|| panic!("{path}"));
+    }
+    server.space.variable(&id).unwrap().get().value.unwrap_or_default()
+}
+
+#[test]
+fn an_alarm_is_told_shown_and_acknowledged() {
+    let mut server = plant(1, |_| {});
+    let (mut client, _) = watching(&mut server);
+    set(&mut server, 1, 85.0);
+    let told = events(&mut client, &mut server);
+    let [event] = told.as_slice() else { panic!("{told:?}") };
+    assert_eq!(event[0], NodeId::numeric(0, t::EXCLUSIVE_LEVEL_ALARM_TYPE).into());
+    assert_eq!(event[2], LocalizedText::from("v1: 85 is beyond the High limit 80").into());
+    let expected: [Variant; 5] = [500u16.into(), true.into(), false.into(), true.into(), NodeId::NULL.into()];
+    assert_eq!(event[3..], expected);
+    // The instance shows the same.
+    assert_eq!(read(&server, "ActiveState/Id"), true.into());
+    assert_eq!(read(&server, "LimitState/CurrentState"), LocalizedText::new("en", "High").into());
+    assert_eq!(read(&server, "HighLimit"), 80.0.into());
+    assert_eq!(read(&server, "EventId"), event[1]);
+    assert_eq!(acknowledge(&mut client, &mut server, alarm(1), &event[1]), StatusCode::GOOD);
+    let again = acknowledge(&mut client, &mut server, alarm(1), &event[1]);
+    assert_eq!(again, StatusCode::BAD_CONDITION_BRANCH_ALREADY_ACKED);
+    let forged: Variant = ByteString::from(vec![1, 2, 3]).into();
+    assert_eq!(acknowledge(&mut client, &mut server, alarm(1), &forged), StatusCode::BAD_EVENT_ID_UNKNOWN);
+    assert_eq!(read(&server, "AckedState/Id"), true.into());
+    assert_eq!(read(&server, "Comment"), LocalizedText::from("seen").into());
+    let told = events(&mut client, &mut server);
+    assert_eq!(told[0][5], true.into());
+    set(&mut server, 1, 20.0);
+    let told = events(&mut client, &mut server);
+    assert_eq!((told[0][4].clone(), told[0][6].clone()), (false.into(), false.into()), "done with");
+}
+
+#[test]
+fn methods_work_on_instances_and_types_and_without_nodes() {
+    for is_shown in [true, false] {
+        let mut server = plant(1, |spec| spec.is_shown = is_shown);
+        let mut client = server.session();
+        set(&mut server, 1, 85.0);
+        let by_type = |number| NodeId::numeric(0, number);
+        let shelve = |client: &mut Client, server: &mut Server, object, method, millis: f64| {
+            call(client, server, object, method, vec![millis.into()])
+        };
+        for method in
+            [m::SHELVED_STATE_MACHINE_TYPE_TIMED_SHELVE, m::ALARM_CONDITION_TYPE_SHELVING_STATE_TIMED_SHELVE]
+        {
+            let status = shelve(&mut client, &mut server, alarm(1), by_type(method), 5_000.0);
+            assert_eq!(status, StatusCode::GOOD, "{method} shown: {is_shown}");
+            let status = call(
+                &mut client,
+                &mut server,
+                alarm(1),
+                by_type(m::SHELVED_STATE_MACHINE_TYPE_UNSHELVE),
+                vec![],
+            );
+            assert_eq!(status, StatusCode::GOOD);
+        }
+        let wrong = shelve(
+            &mut client,
+            &mut server,
+            alarm(1),
+            by_type(m::SHELVED_STATE_MACHINE_TYPE_TIMED_SHELVE),
+            -1.0,
+        );
+        assert_eq!(wrong, StatusCode::BAD_SHELVING_TIME_OUT_OF_RANGE);
+        let missing =
+            call(&mut client, &mut server, alarm(1), by_type(m::CONDITION_TYPE_ADD_COMMENT), vec![]);
+        assert_eq!(missing, StatusCode::BAD_ARGUMENTS_MISSING);
+        let disable = by_type(m::CONDITION_TYPE_DISABLE);
+        assert_eq!(call(&mut client, &mut server, alarm(1), disable.clone(), vec![]), StatusCode::GOOD);
+        let again = call(&mut client, &mut server, alarm(1), disable, vec![]);
+        assert_eq!(again, StatusCode::BAD_CONDITION_ALREADY_DISABLED);
+        if !is_shown {
+            continue;
+        }
+        assert_eq!(read(&server, "EnabledState/Id"), false.into());
+        // With the instance's own Methods, those of shelving also on the ShelvingState.
+        let child = |path: &[&str]| {
+            path.iter()
+                .fold(alarm(1), |id, name| server.space.child(&id, &QualifiedName::new(0, *name)).unwrap())
+        };
+        let (enable, shelving) = (child(&["Enable"]), child(&["ShelvingState"]));
+        let (shelve, acknowledge) = (child(&["ShelvingState", "OneShotShelve"]), child(&["Acknowledge"]));
+        assert_eq!(call(&mut client, &mut server, alarm(1), enable, vec![]), StatusCode::GOOD);
+        assert_eq!(call(&mut client, &mut server, shelving.clone(), shelve, vec![]), StatusCode::GOOD);
+        let inputs = vec![ByteString::from(vec![1]).into(), LocalizedText::from("x").into()];
+        let status = call(&mut client, &mut server, shelving, acknowledge, inputs);
+        assert!(status.is_bad(), "only shelving is for the ShelvingState");
+        assert_eq!(
+            read(&server, "ShelvingState/CurrentState"),
+            LocalizedText::new("en", "One Shot Shelved").into()
+        );
+    }
+}
+
+/// All events until the refresh ends, without its markers.
+fn refreshed(client: &mut Client, server: &mut Server) -> Vec<Vec<Variant>> {
+    let (mut found, mut has_started) = (Vec::new(), false);
+    for _ in 0..2_000 {
+        for fields in events(client, server) {
+            if fields[0] == NodeId::numeric(0, t::REFRESH_START_EVENT_TYPE).into() {
+                assert!(!has_started);
+                has_started = true;
+            } else if fields[0] == NodeId::numeric(0, t::REFRESH_END_EVENT_TYPE).into() {
+                assert!(has_started);
+                return found;
+            } else {
+                assert_ne!(fields[0], NodeId::numeric(0, t::EVENT_QUEUE_OVERFLOW_EVENT_TYPE).into());
+                found.push(fields);
+            }
+        }
+    }
+    panic!("the refresh does not end; {} events", found.len());
+}
+
+fn refresh(client: &mut Client, server: &mut Server, subscription: u32) -> StatusCode {
+    let object = NodeId::numeric(0, t::CONDITION_TYPE);
+    let method = NodeId::numeric(0, m::CONDITION_TYPE_CONDITION_REFRESH);
+    call(client, server, object, method, vec![subscription.into()])
+}
+
+#[test]
+fn a_refresh_tells_of_what_is_retained_with_the_same_event_ids() {
+    let mut server = plant(3, |_| {});
+    // Nobody watches: the events were never made.
+    set(&mut server, 1, 85.0);
+    set(&mut server, 3, 99.0);
+    let (mut client, id) = watching(&mut server);
+    assert_eq!(refresh(&mut client, &mut server, id), StatusCode::GOOD);
+    assert_eq!(refresh(&mut client, &mut server, id), StatusCode::BAD_REFRESH_IN_PROGRESS);
+    let first = refreshed(&mut client, &mut server);
+    assert_eq!(
+        first.iter().map(|fields| fields[3].clone()).collect::<Vec<_>>(),
+        [500u16.into(), 800u16.into()]
+    );
+    assert_eq!(refresh(&mut client, &mut server, id), StatusCode::GOOD);
+    assert_eq!(refreshed(&mut client, &mut server), first);
+    assert_eq!(acknowledge(&mut client, &mut server, alarm(3), &first[1][1]), StatusCode::GOOD);
+    assert_eq!(refresh(&mut client, &mut server, 4711), StatusCode::BAD_SUBSCRIPTION_ID_INVALID);
+    let empty = subscription(&mut client, &mut server);
+    assert_eq!(refresh(&mut client, &mut server, empty), StatusCode::BAD_NOTHING_TO_DO);
+}
+
+#[test]
+fn a_refresh_of_more_than_a_queue_takes_loses_nothing() {
+    let mut server = plant(700, |spec| spec.is_shown = false);
+    for number in 1..=700 {
+        set(&mut server, number, 85.0);
+    }
+    let mut client = server.session();
+    let id = subscription(&mut client, &mut server);
+    let wanted = item(SERVER, parameters(&filter(&FIELDS), 50));
+    assert_eq!(create(&mut client, &mut server, id, wanted).status_code, StatusCode::GOOD);
+    assert_eq!(refresh(&mut client, &mut server, id), StatusCode::GOOD);
+    assert_eq!(refreshed(&mut client, &mut server).len(), 700);
+}
+
+#[test]
+fn states_survive_a_restart() {
+    let rules = Rules { confirms: true, keeps_branches: true, ..Rules::default() };
+    let with_rules = |spec: &mut ConditionSpec| spec.rules = rules.clone();
+    let mut server = plant(2, with_rules);
+    let (mut client, _) = watching(&mut server);
+    set(&mut server, 1, 85.0);
+    let event = events(&mut client, &mut server).remove(0);
+    assert_eq!(acknowledge(&mut client, &mut server, alarm(1), &event[1]), StatusCode::GOOD);
+    set(&mut server, 2, 85.0);
+    set(&mut server, 2, 20.0);
+    set(&mut server, 2, 99.0);
+    let before = server.space.conditions(true, 100);
+    assert_eq!(before.len(), 3, "two conditions and a branch");
+    let bytes = server.space.save_alarms();
+
+    let server = Server::new();
+    assert_eq!(server.space.alarms_or_new().restore(&bytes).unwrap(), 2);
+    for (number, value) in [(1, 85.0), (2, 99.0)] {
+        add(&server, variable(number, BuiltInType::Double, value));
+        let mut spec = level(number);
+        with_rules(&mut spec);
+        server.space.add_condition(spec, server.now.utc).unwrap();
+    }
+    server.space.poll_alarms(server.now.utc);
+    assert_eq!(server.space.conditions(true, 100), before);
+    let confirm = Operation::new(crate::alarm::Method::Confirm).event(before[0].event_id.clone());
+    server.space.operate_condition(&alarm(1), &confirm, server.now.utc).unwrap();
+}
+
+#[test]
+fn time_alone_raises_what_has_waited() {
+    let mut server = plant(1, |spec| spec.rules.on_delay = 5_000.0);
+    let (mut client, _) = watching(&mut server);
+    let start = server.now.utc;
+    set(&mut server, 1, 85.0);
+    let later = |millis: i64| UtcTime::from_ticks(start.ticks() + millis * 10_000);
+    assert_eq!(server.space.poll_alarms(later(4_999)), Some(later(5_000)));
+    assert!(events(&mut client, &mut server).is_empty());
+    assert_eq!(server.space.poll_alarms(later(5_000)), None);
+    assert_eq!(events(&mut client, &mut server).len(), 1);
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused() {
+    let server = plant(1, |_| {});
+    let taken = server.space.add_condition(level(1), server.now.utc).unwrap_err();
+    assert!(taken.to_string().contains("give the alarm another name"), "{taken}");
+    let missing = server.space.add_condition(level(2), server.now.utc);
+    assert!(missing.is_err(), "there is no such Variable");
+    let mut turned = level(2);
+    turned.kind = Kind::Limit {
+        quantity: Quantity::Level,
+        limits: Limits { high: Some(1.0), low: Some(2.0), ..Limits::default() },
+        is_exclusive: true,
+    };
+    let error = server.space.add_condition(turned, server.now.utc).unwrap_err();
+    assert!(error.to_string().contains("must rise"), "{error}");
+}

@@ -1,0 +1,325 @@
+//! Alarms of variables and objects, and dialogs (OPC 10000-9).
+//!
+//! ```
+//! # fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::time::Duration;
+//!
+//! # let server = taktwerk::Server::builder().bind("127.0.0.1:0").anonymous().build()?;
+//! let boiler = server.namespace("urn:example:plant").object("Boiler").event_notifier().add()?;
+//! let temperature = boiler.variable("Temperature", 21.5).add()?;
+//! temperature.alarm().high(80.0).high_high(95.0).deadband(1.0).on_delay(Duration::from_secs(2)).add()?;
+//!
+//! let door = boiler.variable("DoorClosed", true).add()?;
+//! door.alarm().off_normal(true).name("Door").severity(300).add()?;
+//!
+//! let leak = boiler.alarm("Leak").severity(900).add()?;
+//! leak.set_active(true, "The leak detector of the boiler has tripped");
+//! # Ok(())
+//! # }
+//! ```
+
+use super::alarm_thread::watch;
+use super::{Node, Space, Variable, now};
+use crate::value::Value;
+use core::time::Duration;
+use taktwerk_server::alarm::{
+    ConditionSpec, ConditionView, Dialog, Kind, Limits, Method, Operation, Quantity,
+};
+use taktwerk_server::space::AlarmError;
+use taktwerk_types::{NodeId, StatusCode};
+
+/// An alarm to be; [`AlarmBuilder::add`] adds it.
+#[derive(Debug, Clone)]
+#[must_use = "nothing is added before add()"]
+pub struct AlarmBuilder {
+    source: Node,
+    name: Option<String>,
+    limits: Limits,
+    quantity: Quantity,
+    is_exclusive: bool,
+    spec: ConditionSpec,
+}
+
+/// A condition of the server. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Alarm {
+    space: Space,
+    id: NodeId,
+    severity: u16,
+}
+
+fn millis(span: Duration) -> f64 {
+    span.as_secs_f64() * 1e3
+}
+
+impl<T: Value> Variable<T> {
+    /// Begins an alarm that watches the value: with [limits](AlarmBuilder::high), for a
+    /// [value that is not normal](AlarmBuilder::off_normal), or for one that [does not follow](AlarmBuilder::discrepancy)
+    /// another. The alarm is looked at ten times a second, whenever the variable was written; shorter peaks are not seen.
+    pub fn alarm(&self) -> AlarmBuilder {
+        let mut builder = AlarmBuilder::new(self.node().clone(), Kind::Set);
+        builder.spec.input = Some(self.id().clone());
+        builder
+    }
+}
+
+impl Node {
+    /// Begins an alarm that the application [sets](Alarm::set_active) itself.
+    pub fn alarm(&self, name: &str) -> AlarmBuilder {
+        AlarmBuilder::new(self.clone(), Kind::Set).name(name)
+    }
+
+    /// Begins a question to operators (DialogConditionType). The first response is the default, the last one cancels. It is
+    /// asked with [`Alarm::ask`].
+    pub fn dialog(&self, name: &str, prompt: &str, responses: &[&str]) -> AlarmBuilder {
+        let mut builder = AlarmBuilder::new(self.clone(), Kind::Set).name(name);
+        builder.spec.dialog = Some(Dialog::new(prompt, responses));
+        builder.spec.rules.acknowledges = false;
+        builder
+    }
+}
+
+impl AlarmBuilder {
+    fn new(source: Node, kind: Kind) -> Self {
+        let spec = ConditionSpec::new(NodeId::NULL, "", source.id.clone(), kind);
+        Self {
+            source,
+            name: None,
+            limits: Limits::default(),
+            quantity: Quantity::Level,
+            is_exclusive: true,
+            spec,
+        }
+    }
+
+    /// ConditionName, and the name of its node. Default: what it watches, such as `LevelAlarm`.
+    pub fn name(mut self, name: &str) -> Self {
+        self.name = Some(name.to_owned());
+        self
+    }
+
+    /// HighLimit: it is active above.
+    pub fn high(mut self, limit: f64) -> Self {
+        self.limits.high = Some(limit);
+        self
+    }
+
+    /// HighHighLimit, above HighLimit and more urgent.
+    pub fn high_high(mut self, limit: f64) -> Self {
+        self.limits.high_high = Some(limit);
+        self
+    }
+
+    /// LowLimit: it is active below.
+    pub fn low(mut self, limit: f64) -> Self {
+        self.limits.low = Some(limit);
+        self
+    }
+
+    /// LowLowLimit, below LowLimit and more urgent.
+    pub fn low_low(mut self, limit: f64) -> Self {
+        self.limits.low_low = Some(limit);
+        self
+    }
+
+    /// How far a value must come back behind a limit until it counts as within it. Default: 0.
+    pub fn deadband(mut self, distance: f64) -> Self {
+        self.limits.deadband = distance;
+        self
+    }
+
+    /// Shows each limit that is exceeded by itself. Default: only the outermost one.
+    pub fn non_exclusive(mut self) -> Self {
+        self.is_exclusive = false;
+        self
+    }
+
+    /// The limits are for the distance from a setpoint.
+    pub fn deviation_from<T: Value>(mut self, setpoint: &Variable<T>) -> Self {
+        self.quantity = Quantity::Deviation;
+        self.spec.target = Some(setpoint.id().clone());
+        self
+    }
+
+    /// The limits are for the change per second.
+    pub fn rate_of_change(mut self) -> Self {
+        self.quantity = Quantity::RateOfChange;
+        self
+    }
+
+    /// It is active as long as the value is another one than this.
+    pub fn off_normal(mut self, normal: impl Value) -> Self {
+        self.spec.kind = Kind::OffNormal { normal: normal.into_variant() };
+        self
+    }
+
+    /// It is active when the value has been farther than `tolerance` from a target for longer than `expected_time`.
+    pub fn discrepancy<T: Value>(
+        mut self,
+        target: &Variable<T>,
+        tolerance: f64,
+        expected_time: Duration,
+    ) -> Self {
+        self.spec.kind = Kind::Discrepancy { tolerance, expected_time: millis(expected_time) };
+        self.spec.target = Some(target.id().clone());
+        self
+    }
+
+    /// The value is a time at which something expires, such as a certificate: it is active from `before` on.
+    pub fn expires(mut self, before: Duration) -> Self {
+        self.spec.kind = Kind::Expiration { limit: millis(before) };
+        self
+    }
+
+    /// Severity from 1 to 1000, of LowLow and HighHigh [another one](Self::outer_severity). Default: 500.
+    pub fn severity(mut self, severity: u16) -> Self {
+        self.spec.severities.inner = severity.clamp(1, 1000);
+        self.spec.severities.outer = self.spec.severities.outer.max(self.spec.severities.inner);
+        self
+    }
+
+    /// Severity beyond LowLow and HighHigh. Default: 800.
+    pub fn outer_severity(mut self, severity: u16) -> Self {
+        self.spec.severities.outer = severity.clamp(1, 1000);
+        self
+    }
+
+    /// How long it must be abnormal until the alarm is active (OnDelay).
+    pub fn on_delay(mut self, span: Duration) -> Self {
+        self.spec.rules.on_delay = millis(span);
+        self
+    }
+
+    /// How long it must be normal until the alarm is inactive (OffDelay).
+    pub fn off_delay(mut self, span: Duration) -> Self {
+        self.spec.rules.off_delay = millis(span);
+        self
+    }
+
+    /// What was acknowledged has to be confirmed too, when the cause is removed.
+    pub fn confirm(mut self) -> Self {
+        self.spec.rules.confirms = true;
+        self
+    }
+
+    /// Nobody has to acknowledge it.
+    pub fn no_acknowledgement(mut self) -> Self {
+        self.spec.rules.acknowledges = false;
+        self
+    }
+
+    /// It stays until an operator resets it (LatchedState).
+    pub fn latching(mut self) -> Self {
+        self.spec.rules.latches = true;
+        self
+    }
+
+    /// It is raised anew when it is still active after so long (ReAlarmTime).
+    pub fn re_alarm(mut self, span: Duration) -> Self {
+        self.spec.rules.re_alarm_time = millis(span);
+        self
+    }
+
+    /// Operators may shelve it for so long at most (MaxTimeShelved).
+    pub fn max_shelving(mut self, span: Duration) -> Self {
+        self.spec.rules.shelving_time_max = Some(millis(span));
+        self
+    }
+
+    /// Keeps a state that nobody has acknowledged as a branch when the alarm becomes active anew, at most 8.
+    pub fn branches(mut self) -> Self {
+        self.spec.rules.keeps_branches = true;
+        self
+    }
+
+    /// The address space does not show it. Its events and its methods work all the same, and it takes less memory.
+    pub fn without_nodes(mut self) -> Self {
+        self.spec.is_shown = false;
+        self
+    }
+
+    /// Adds it.
+    ///
+    /// # Errors
+    /// The limits do not rise or are no numbers, or the source has an alarm of that name.
+    pub fn add(self) -> Result<Alarm, AlarmError> {
+        let Self { source, name, limits, quantity, is_exclusive, mut spec } = self;
+        let is_limit = matches!(spec.kind, Kind::Set) && spec.input.is_some();
+        if is_limit || limits.all().next().is_some() {
+            spec.kind = Kind::Limit { quantity, limits, is_exclusive };
+        }
+        let name = name.unwrap_or_else(|| default_name(&spec.kind).to_owned());
+        spec.id = source.child_id(&name);
+        spec.name = name.into();
+        let (space, id, severity) = (source.space.clone(), spec.id.clone(), spec.severities.inner);
+        space.add_condition(spec, now())?;
+        watch(&space);
+        Ok(Alarm { space, id, severity })
+    }
+}
+
+fn default_name(kind: &Kind) -> &'static str {
+    match kind {
+        Kind::Limit { quantity: Quantity::Level, .. } => "LevelAlarm",
+        Kind::Limit { quantity: Quantity::Deviation, .. } => "DeviationAlarm",
+        Kind::Limit { quantity: Quantity::RateOfChange, .. } => "RateOfChangeAlarm",
+        Kind::OffNormal { .. } => "OffNormalAlarm",
+        Kind::Discrepancy { .. } => "DiscrepancyAlarm",
+        Kind::Expiration { .. } => "ExpirationAlarm",
+        Kind::Set => "Alarm",
+    }
+}
+
+impl Alarm {
+    /// ConditionId.
+    #[must_use]
+    pub fn id(&self) -> &NodeId {
+        &self.id
+    }
+
+    /// What it is like now.
+    #[must_use]
+    pub fn view(&self) -> Option<ConditionView> {
+        self.space.condition(&self.id)
+    }
+
+    /// Says that it is active or not, and why. For alarms that watch no variable.
+    pub fn set_active(&self, is_active: bool, message: &str) {
+        self.set_active_with(is_active, self.severity, message);
+    }
+
+    /// The same with another severity.
+    pub fn set_active_with(&self, is_active: bool, severity: u16, message: &str) {
+        // A condition is never deleted, so it is there.
+        let _ = self.space.set_condition(&self.id, is_active, severity.clamp(1, 1000), message, now());
+    }
+
+    /// Asks the question of a dialog. Until somebody responds it is shown to operators.
+    pub fn ask(&self) {
+        let _ = self.space.ask(&self.id, now());
+    }
+
+    /// The response that was chosen last, by its index; `None` if the dialog still asks, or never has.
+    #[must_use]
+    pub fn response(&self) -> Option<usize> {
+        let dialog = self.view()?.state.dialog?;
+        usize::try_from(dialog.last_response).ok().filter(|_| !dialog.is_active)
+    }
+
+    /// Suppresses the alarm, because the design of the plant says so (SuppressedState).
+    ///
+    /// # Errors
+    /// It is disabled.
+    pub fn suppress(&self, suppressed: bool) -> Result<(), StatusCode> {
+        let method = if suppressed { Method::Suppress } else { Method::Unsuppress };
+        self.operate(&Operation::new(method))
+    }
+
+    /// Does what an operator could do.
+    ///
+    /// # Errors
+    /// The result code that a client would get.
+    pub fn operate(&self, operation: &Operation) -> Result<(), StatusCode> {
+        self.space.operate_condition(&self.id, operation, now())
+    }
+}

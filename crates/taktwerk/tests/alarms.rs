@@ -1,0 +1,136 @@
+//! Alarms from a server of the library to a client of the library.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+use core::time::Duration;
+use taktwerk::client::{ConditionEvent, TableChange};
+use taktwerk::{Client, RunningServer, Server, StatusCode, Variable};
+
+const SOON: Duration = Duration::from_secs(20);
+const PERIOD: Duration = Duration::from_millis(50);
+
+struct Plant {
+    server: RunningServer,
+    temperature: Variable<f64>,
+    client: Client,
+}
+
+async fn plant() -> Plant {
+    let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+    let boiler = server.namespace("urn:plant").object("Boiler").event_notifier().add().unwrap();
+    let temperature = boiler.variable("Temperature", 20.0).add().unwrap();
+    temperature.alarm().high(80.0).high_high(95.0).deadband(1.0).confirm().add().unwrap();
+    let server = server.spawn().unwrap();
+    let client = Client::builder(&server.url()).unsecured().connect().await.unwrap();
+    Plant { server, temperature, client }
+}
+
+async fn within<T>(what: &str, wait: impl Future<Output = T>) -> T {
+    tokio::time::timeout(SOON, wait).await.unwrap_or_else(|_| panic!("{what}: not within {SOON:?}"))
+}
+
+#[tokio::test]
+async fn an_operator_follows_an_alarm_to_its_end() {
+    let Plant { server: _server, temperature, client } = plant().await;
+    let conditions = client.conditions();
+    let mut list = within("the list", conditions.watch(PERIOD)).await.unwrap();
+    assert!(list.sorted().is_empty());
+    temperature.set(96.0);
+    assert_eq!(within("the alarm", list.next()).await, Some(TableChange::Changed));
+    let alarm: ConditionEvent = list.sorted()[0].clone();
+    assert_eq!((alarm.severity, alarm.active, alarm.acked), (800, Some(true), Some(false)));
+    assert_eq!(
+        (&*alarm.source_name, &*alarm.name, &*alarm.limit),
+        ("Boiler/Temperature", "LevelAlarm", "HighHigh")
+    );
+    conditions.acknowledge(&alarm, "on my way").await.unwrap();
+    within("the acknowledgement", list.next()).await;
+    let acknowledged = list.sorted()[0].clone();
+    assert_eq!((acknowledged.acked, acknowledged.confirmed), (Some(true), Some(false)));
+    assert_eq!(acknowledged.comment, "on my way");
+    let again = conditions.acknowledge(&alarm, "").await.unwrap_err();
+    assert_eq!(again.status(), StatusCode::BAD_CONDITION_BRANCH_ALREADY_ACKED);
+    // Who comes later asks for what there is.
+    let listed = within("a list", conditions.list()).await.unwrap();
+    assert_eq!(listed, [acknowledged.clone()]);
+    conditions.shelve(&alarm.condition_id, Some(Duration::from_secs(60))).await.unwrap();
+    within("shelving", list.next()).await;
+    assert!(list.sorted()[0].suppressed_or_shelved);
+    conditions.unshelve(&alarm.condition_id).await.unwrap();
+    within("unshelving", list.next()).await;
+    temperature.set(20.0);
+    within("back to normal", list.next()).await;
+    assert_eq!(list.sorted()[0].active, Some(false));
+    conditions.confirm(&acknowledged, "repaired").await.unwrap();
+    assert_eq!(within("the end", list.next()).await, Some(TableChange::Removed));
+    assert!(list.sorted().is_empty());
+}
+
+#[tokio::test]
+async fn the_server_lists_and_acknowledges_in_its_own_process() {
+    let Plant { server, temperature, client: _client } = plant().await;
+    let conditions = server.conditions();
+    assert_eq!((conditions.retained().len(), conditions.all().len()), (0, 1));
+    temperature.set(85.0);
+    let found = within("the alarm", async {
+        loop {
+            if let Some(view) = conditions.retained().into_iter().next() {
+                return view;
+            }
+            tokio::time::sleep(PERIOD).await;
+        }
+    })
+    .await;
+    assert_eq!(&*found.state.message, "Boiler/Temperature: 85 is beyond the High limit 80");
+    conditions.acknowledge(&found, "ann", "seen").unwrap();
+    let now = conditions.retained().remove(0);
+    assert!(now.state.acked && &*now.state.user == "ann");
+    // With the event of before it is known what is meant, and that it is done.
+    let again = conditions.acknowledge(&found, "bob", "");
+    assert_eq!(again, Err(StatusCode::BAD_CONDITION_BRANCH_ALREADY_ACKED));
+}
+
+#[tokio::test]
+async fn states_are_in_a_file() {
+    let folder = std::env::temp_dir().join(format!("taktwerk-alarms-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("alarms.bin");
+    let start = || {
+        let server = Server::builder().bind("127.0.0.1:0").anonymous().alarm_file(&path).build().unwrap();
+        let leak = server.namespace("urn:plant").object("Boiler").add().unwrap().alarm("Leak").add().unwrap();
+        (server.spawn().unwrap(), leak)
+    };
+    let (server, leak) = start();
+    leak.set_active(true, "The leak detector has tripped");
+    let view = leak.view().unwrap();
+    server.conditions().acknowledge(&view, "ann", "it drips").unwrap();
+    server.stop(Duration::from_millis(100));
+    let (server, leak) = start();
+    let after = leak.view().unwrap();
+    assert!(after.state.active && after.state.acked);
+    assert_eq!(after.state.comment.text.as_str(), "it drips");
+    assert_eq!(&*after.state.message, "The leak detector has tripped");
+    server.stop(Duration::from_millis(100));
+    // Something else in its place is refused, and said.
+    std::fs::write(&path, "this is something else").unwrap();
+    let refused = Server::builder().bind("127.0.0.1:0").anonymous().alarm_file(&path).build();
+    assert!(refused.unwrap_err().to_string().contains("no saved alarm states"));
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[tokio::test]
+async fn a_dialog_is_answered_by_a_client() {
+    let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+    let plant = server.namespace("urn:plant").object("Plant").event_notifier().add().unwrap();
+    let dialog = plant.dialog("Stop", "May it be stopped?", &["Yes", "No"]).add().unwrap();
+    let server = server.spawn().unwrap();
+    let client = Client::builder(&server.url()).unsecured().connect().await.unwrap();
+    assert_eq!(dialog.response(), None);
+    dialog.ask();
+    let asked = within("the question", client.conditions().list()).await.unwrap().remove(0);
+    assert_eq!((&*asked.message, asked.active), ("May it be stopped?", None));
+    let respond = taktwerk::client::calls::respond(&asked.condition_id, 1);
+    client.conditions().call("respond to", respond.clone()).await.unwrap();
+    assert_eq!(dialog.response(), Some(1));
+    let again = client.conditions().call("respond to", respond).await.unwrap_err();
+    assert_eq!(again.status(), StatusCode::BAD_DIALOG_NOT_ACTIVE);
+}

@@ -182,6 +182,7 @@ asyncua() { start asyncua-server "$py" "$here/asyncua/server.py" --port 0 --vari
 plain() { start taktwerk-server "$programs/taktwerk" serve --port 0 --interop --no-plant --signals 100 --policy None; }
 pair o6-client--taktwerk-server ours "$o6/o6-client" smoke
 pair asyncua-client--taktwerk-server ours "$py" "$here/asyncua/client.py" smoke
+pair asyncua-alarms--taktwerk-server ours "$py" "$here/asyncua/client.py" alarms
 pair taktwerk-client--taktwerk-server plain "$programs/examples/interop_smoke"
 pair taktwerk-client--o6-server open62541 "$programs/examples/interop_smoke"
 pair taktwerk-client--asyncua-server asyncua "$programs/examples/interop_smoke"

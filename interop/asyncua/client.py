@@ -15,6 +15,7 @@ import sys
 import time
 
 from asyncua import Client, ua
+from alarm_steps import AlarmSteps
 from asyncua.crypto import security_policies
 from subscription_steps import SubscriptionSteps
 from value_steps import ValueSteps
@@ -71,6 +72,16 @@ async def smoke(args):
         s.check("close-session", True)
     except Exception as e:  # noqa: BLE001
         s.check("close-session", False, e)
+    failed = sum(not c["ok"] for c in s.checks)
+    return report(args, failed == 0, passed=len(s.checks) - failed, failed=failed, checks=s.checks)
+
+
+async def alarms(args):
+    """Events, alarms and conditions, for servers with the test alarm."""
+    client = await connected(args)
+    s = AlarmSteps(client, args.url)
+    await s.run(s.alarms)
+    await client.disconnect()
     failed = sum(not c["ok"] for c in s.checks)
     return report(args, failed == 0, passed=len(s.checks) - failed, failed=failed, checks=s.checks)
 
@@ -192,7 +203,7 @@ async def subscribe(args):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("command", choices=["smoke", "subscribe", "matrix", "renew"])
+    p.add_argument("command", choices=["smoke", "alarms", "subscribe", "matrix", "renew"])
     p.add_argument("url")
     p.add_argument("--items", type=int, default=100)
     p.add_argument("--clients", type=int, default=1)
@@ -212,7 +223,9 @@ def main():
     args = p.parse_args()
     level = logging.INFO if args.verbose else logging.CRITICAL
     logging.basicConfig(stream=sys.stderr, level=level)
-    command = {"smoke": smoke, "subscribe": subscribe, "matrix": matrix, "renew": renew}
+    command = {
+        "smoke": smoke, "alarms": alarms, "subscribe": subscribe, "matrix": matrix, "renew": renew,
+    }  # fmt: skip
     sys.exit(asyncio.run(command[args.command](args)))
 
 

@@ -1,5 +1,6 @@
 //! The interop test node set, exactly as `interop/TESTNODES.md` describes it.
 
+mod alarms;
 pub(crate) mod values;
 
 use super::updater::Updater;
@@ -40,6 +41,7 @@ pub(crate) fn start(server: &Server) -> Result<Updater, super::ServeError> {
     let write_only = root.variable("writeonly", 0i32).node_id(nodes.id("writeonly")).writable().add()?;
     server.space().set_access_level(write_only.id(), AccessLevelType::CURRENT_WRITE)?;
     nodes.analog(&root)?;
+    alarms::add(&nodes, &namespace.objects())?;
     let counter = root.variable("counter", 0u32).node_id(nodes.id("counter")).add()?;
     let methods = root
         .object("methods")

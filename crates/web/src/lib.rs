@@ -6,7 +6,7 @@
 //!
 //! - [`server`]: listening, connections, TLS; [`settings`]: what can be chosen;
 //! - [`exposition`]: Prometheus' text format, to which others can add; `metrics`: `/metrics`; `health`: `/healthz`, `/readyz`;
-//! - `subject`: the server that is shown; `state`: what requests share;
+//! - `subject`: the server that is shown; [`sources`]: where a gateway's values come from; `state`: what requests share;
 //! - `visitor`: sessions of browsers, and the OPC UA client behind each; `guard`: headers and origin; `rate_limit`;
 //! - `api`: what the page asks for; `assets`: the page; [`log`]: the last lines of the log.
 
@@ -22,6 +22,7 @@ mod metrics;
 mod rate_limit;
 pub mod server;
 pub mod settings;
+pub mod sources;
 mod state;
 mod subject;
 mod visitor;

@@ -2,6 +2,7 @@
 
 use crate::exposition::Collector;
 use crate::log::Recent;
+use crate::sources::SourceList;
 use std::sync::Arc;
 use taktwerk::pki::Pki;
 use taktwerk_server::ServerShared;
@@ -21,6 +22,8 @@ pub struct Subject {
     pub is_anonymous_allowed: bool,
     /// More metrics, from whoever has some.
     pub collectors: Vec<Arc<dyn Collector>>,
+    /// Where its values come from, if it is a gateway.
+    pub sources: Option<Arc<dyn SourceList>>,
     /// The last lines of the log.
     pub log: Option<Recent>,
 }

@@ -8,7 +8,25 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 use taktwerk::{RunningServer, Server, StatusCode, Variable};
+use taktwerk_server::authorization::{Authorization, IdentityRule};
+use taktwerk_web::sources::{SourceList, SourceState};
 use taktwerk_web::{Settings, Subject, WebServer};
+
+#[derive(Debug)]
+struct OneSource;
+
+impl SourceList for OneSource {
+    fn sources(&self) -> Vec<SourceState> {
+        vec![SourceState {
+            name: "plc".to_owned(),
+            description: "Modbus TCP 192.0.2.7:502".to_owned(),
+            tags: 3,
+            lost: 1,
+            last_answer: Some(1_700_000_000_123),
+            ..SourceState::default()
+        }]
+    }
+}
 
 /// A server with one variable, and its web server.
 struct Plant {
@@ -19,10 +37,13 @@ struct Plant {
 
 fn plant(change: impl FnOnce(&mut Settings)) -> Plant {
     let users = |name: &str, password: &[u8]| {
-        if (name, password) == ("ada", b"secret") { Ok(()) } else { Err(StatusCode::BAD_USER_ACCESS_DENIED) }
+        if matches!((name, password), ("ada" | "eve", b"secret")) { Ok(()) } else { Err(StatusCode::BAD_USER_ACCESS_DENIED) }
     };
+    let mut authorization = Authorization::open();
+    authorization.role_mut("ConfigureAdmin").unwrap().identities.push(IdentityRule::UserName("eve".to_owned()));
     let server = Server::builder()
         .application_name("Web test")
+        .authorization(authorization)
         .bind("127.0.0.1:0")
         .anonymous()
         .users(users)
@@ -39,6 +60,7 @@ fn plant(change: impl FnOnce(&mut Settings)) -> Plant {
         dashboard_pki: None,
         is_anonymous_allowed: true,
         collectors: Vec::new(),
+        sources: Some(Arc::new(OneSource)),
         log: None,
     };
     let mut settings = Settings::at(SocketAddr::from(([127, 0, 0, 1], 0)));
@@ -206,7 +228,7 @@ fn users_of_the_server_log_on_and_off_and_guessing_is_slowed_down() {
     let session = plant.send("GET", "/api/session", &cookie, "").json();
     assert_eq!((&session["user"], &session["isAdministrator"]), (&json!("ada"), &json!(false)));
     assert_eq!(plant.send("GET", "/api/browse", &cookie, "").status, 200);
-    for path in ["/api/log", "/api/certificates"] {
+    for path in ["/api/log", "/api/certificates", "/api/sources"] {
         assert_eq!(plant.send("GET", path, &cookie, "").status, 403, "{path}");
     }
     let csrf = entered.json()["csrf"].as_str().unwrap().to_owned();
@@ -216,6 +238,23 @@ fn users_of_the_server_log_on_and_off_and_guessing_is_slowed_down() {
     assert_eq!(plant.send("GET", "/api/browse", &cookie, "").status, 401);
     let statuses: Vec<u16> = (0..12).map(|_| login("wrong").status).collect();
     assert_eq!(statuses.last(), Some(&429), "{statuses:?}");
+}
+
+#[test]
+fn administrators_see_where_values_come_from() {
+    let plant = plant(|_| {});
+    assert_eq!(plant.get("/api/sources").status, 403);
+    assert_eq!(plant.get("/api/session").json()["hasSources"], json!(false));
+    let login = json!({ "user": "eve", "password": "secret" }).to_string();
+    let entered = plant.send("POST", "/api/login", "", &login);
+    let line = entered.head.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+    let cookie = format!("Cookie: {}\r\n", line.split(';').next().unwrap());
+    assert_eq!(plant.send("GET", "/api/session", &cookie, "").json()["hasSources"], json!(true));
+    let sources = plant.send("GET", "/api/sources", &cookie, "").json();
+    let source = &sources["sources"][0];
+    assert_eq!((&source["name"], &source["tags"], &source["lost"]), (&json!("plc"), &json!(3), &json!(1)));
+    assert_eq!(source["lastAnswer"], json!(1_700_000_000_123_i64));
+    assert_eq!((&source["isConnected"], &source["lastError"]), (&json!(false), &Value::Null));
 }
 
 #[test]
@@ -259,6 +298,7 @@ fn others_do_not_reach_it_without_https() {
         dashboard_pki: None,
         is_anonymous_allowed: true,
         collectors: Vec::new(),
+        sources: None,
         log: None,
     };
     let error = WebServer::start(subject, Settings::at("0.0.0.0:0".parse().unwrap())).unwrap_err();

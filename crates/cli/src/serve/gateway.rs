@@ -61,10 +61,49 @@ mod imp {
 
     #[cfg(feature = "web")]
     impl Started {
-        /// What `/metrics` shows of the sources.
-        pub(crate) fn collectors(&self) -> Vec<std::sync::Arc<dyn taktwerk_web::Collector>> {
-            let sources = self.0.iter().map(Gateway::sources);
-            sources.map(|sources| std::sync::Arc::new(metrics::SourceMetrics(sources)) as _).collect()
+        /// What the dashboard and `/metrics` show of the sources.
+        pub(crate) fn extras(&self) -> crate::serve::web::Extras {
+            use std::sync::Arc;
+            let Some(sources) = self.0.as_ref().map(Gateway::sources) else { return Default::default() };
+            crate::serve::web::Extras {
+                collectors: vec![Arc::new(metrics::SourceMetrics(sources.clone()))],
+                sources: Some(Arc::new(list::Listed(sources))),
+            }
+        }
+    }
+
+    #[cfg(feature = "web")]
+    mod list {
+        use taktwerk_gateway::{SourceView, Sources};
+        use taktwerk_web::sources::{SourceList, SourceState};
+
+        /// The sources for the dashboard.
+        #[derive(Debug)]
+        pub(super) struct Listed(pub(super) Sources);
+
+        impl SourceList for Listed {
+            fn sources(&self) -> Vec<SourceState> {
+                self.0.views().into_iter().map(state).collect()
+            }
+        }
+
+        fn state(view: SourceView) -> SourceState {
+            let counted = view.statistics;
+            SourceState {
+                name: view.name,
+                description: view.description,
+                is_connected: counted.is_connected,
+                tags: view.tags as u64,
+                uncertain: counted.uncertain,
+                lost: counted.lost,
+                requests: counted.requests,
+                answers: counted.answers,
+                errors: counted.errors,
+                values: counted.values,
+                dropped: counted.dropped,
+                last_answer: counted.last_answer.map(|time| time.unix_nanos().div_euclid(1_000_000) as i64),
+                last_error: counted.last_error,
+            }
         }
     }
 
@@ -167,8 +206,8 @@ mod imp {
 
     #[cfg(feature = "web")]
     impl Started {
-        pub(crate) fn collectors(&self) -> Vec<std::sync::Arc<dyn taktwerk_web::Collector>> {
-            Vec::new()
+        pub(crate) fn extras(&self) -> crate::serve::web::Extras {
+            Default::default()
         }
     }
 }

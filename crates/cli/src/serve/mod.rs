@@ -292,7 +292,7 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
             Some(configured) => configured.web_of(configured.file())?,
             None => arguments.web.map(web::Web::demo),
         };
-        web::Dashboard::start(web, &running, gateway.collectors())?
+        web::Dashboard::start(web, &running, gateway.extras())?
     };
     let mut reload = match (&configured, &arguments.config) {
         (Some(configured), Some(path)) => Some(Reload::start(configured, path, arguments.watch)?),

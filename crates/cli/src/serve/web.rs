@@ -9,6 +9,7 @@ use taktwerk::RunningServer;
 use taktwerk::pki::Pki;
 use taktwerk_config::{WebSection, file};
 use taktwerk_pki::{CertificateSettings, NewKey};
+use taktwerk_web::sources::SourceList;
 use taktwerk_web::{Access, Collector, Settings, Subject, Tls, WebServer};
 
 /// The ApplicationUri of the dashboard's own certificate.
@@ -63,7 +64,7 @@ impl Web {
     fn start(
         self,
         running: &RunningServer,
-        collectors: Vec<Arc<dyn Collector>>,
+        extras: Extras,
     ) -> Result<WebServer, Failure> {
         let dashboard_pki = self.server_pki.as_ref().map(dashboard_pki).transpose()?;
         let subject = Subject {
@@ -72,7 +73,8 @@ impl Web {
             server_pki: self.server_pki,
             dashboard_pki,
             is_anonymous_allowed: self.is_anonymous_allowed,
-            collectors,
+            collectors: extras.collectors,
+            sources: extras.sources,
             log: Some(crate::logging::recent()),
         };
         let web =
@@ -87,8 +89,16 @@ impl Web {
 pub(super) struct Dashboard {
     /// What runs, and what it was made of.
     current: Option<(WebServer, Web)>,
-    /// Who has more metrics.
-    collectors: Vec<Arc<dyn Collector>>,
+    extras: Extras,
+}
+
+/// What the parts of a program beside the server show.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Extras {
+    /// More metrics.
+    pub(super) collectors: Vec<Arc<dyn Collector>>,
+    /// Where values come from.
+    pub(super) sources: Option<Arc<dyn SourceList>>,
 }
 
 impl Dashboard {
@@ -96,16 +106,16 @@ impl Dashboard {
     pub(super) fn start(
         web: Option<Web>,
         running: &RunningServer,
-        collectors: Vec<Arc<dyn Collector>>,
+        extras: Extras,
     ) -> Result<Self, Failure> {
-        let mut dashboard = Self { current: None, collectors };
+        let mut dashboard = Self { current: None, extras };
         dashboard.put(web, running)?;
         Ok(dashboard)
     }
 
     fn put(&mut self, web: Option<Web>, running: &RunningServer) -> Result<(), Failure> {
         if let Some(web) = web {
-            self.current = Some((web.clone().start(running, self.collectors.clone())?, web));
+            self.current = Some((web.clone().start(running, self.extras.clone())?, web));
         }
         Ok(())
     }

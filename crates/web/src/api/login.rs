@@ -48,6 +48,7 @@ pub(crate) async fn session(State(app): State<Arc<App>>, who: Result<Who, Proble
         "roles": visitor.map(|visitor| &visitor.roles),
         "csrf": visitor.map(|visitor| &visitor.csrf),
         "mayTrust": visitor.is_some_and(|visitor| visitor.may_trust()),
+        "hasSources": app.subject.sources.is_some() && visitor.is_some_and(|visitor| visitor.is_administrator()),
         "isAdministrator": visitor.is_some_and(|visitor| visitor.is_administrator()),
     }))
 }

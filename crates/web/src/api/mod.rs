@@ -7,6 +7,7 @@ mod login;
 mod nodes;
 mod problem;
 mod server;
+mod sources;
 mod values;
 
 pub(crate) use problem::Problem;
@@ -35,6 +36,7 @@ pub(crate) fn router() -> Router<Arc<App>> {
         .route("/live", post(live::open))
         .route("/history", get(values::history))
         .route("/server", get(server::get))
+        .route("/sources", get(sources::list))
         .route("/certificates", get(certificates::list))
         .route("/certificates/trust", post(certificates::trust))
         .route("/log", get(log::get))

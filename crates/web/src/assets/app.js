@@ -329,6 +329,7 @@ function trend(node) {
 const VIEWS = {
   overview: { name: "Overview", draw: overview },
   plant: { name: "Plant", draw: plant },
+  sources: { name: "Sources", draw: sources, needs: "hasSources" },
   clients: { name: "Clients", draw: clients },
   certificates: { name: "Certificates", draw: certificates, needs: "isAdministrator" },
   log: { name: "Log", draw: log, needs: "isAdministrator" },
@@ -432,6 +433,37 @@ function writer(node) {
     catch (error) { say(error.message); }
   });
   return form;
+}
+
+function sources(main) {
+  const body = el("div", { class: "card wide" });
+  main.append(el("h1", {}, "Sources"), body);
+  let before = null;
+  return every(2000, async () => {
+    const all = (await api("/sources")).sources;
+    const now = Date.now();
+    const rate = (source) => {
+      const old = before?.all.find((one) => one.name === source.name);
+      if (!old || source.values < old.values) return "–";
+      return number.format(Number(((source.values - old.values) * 1000 / (now - before.at)).toPrecision(3)));
+    };
+    const state = (source) => {
+      if (!source.isConnected) return el("span", { class: "bad" }, "Not connected");
+      if (source.lost) return el("span", { class: "bad" }, `${source.lost} without values`);
+      return source.uncertain ? el("span", { class: "warn" }, `${source.uncertain} late`) : el("span", { class: "good" }, "Good");
+    };
+    const row = (source) => el("tr", {},
+      el("th", { scope: "row" }, source.name, el("br"), el("small", { class: "soft" }, source.description)),
+      el("td", {}, state(source)), el("td", { class: "number" }, number.format(source.tags)), el("td", { class: "number" }, rate(source)),
+      el("td", { class: "number hide-small" }, number.format(source.errors)), el("td", { class: "number hide-small" }, number.format(source.dropped)),
+      el("td", { class: "number hide-small" }, source.lastAnswer ? since(source.lastAnswer) : "–"),
+      el("td", { class: "soft hide-small" }, source.lastError ?? ""));
+    const head = (name, small, isNumber) => el("th", { scope: "col", class: (isNumber ? "number" : "") + (small ? " hide-small" : "") }, name);
+    body.replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, head("Source"), head("State"), head("Tags", false, true),
+      head("Values per second", false, true), head("Errors", true, true), head("Dropped", true, true), head("Last answer", true, true), head("Last error", true))),
+      el("tbody", {}, ...all.map(row))));
+    before = { all, at: now };
+  });
 }
 
 function clients(main) {

@@ -1,0 +1,36 @@
+//! The sources of a gateway.
+
+use super::{Problem, Who};
+use crate::sources::SourceState;
+use crate::state::App;
+use axum::Json;
+use axum::extract::State;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+pub(crate) async fn list(State(app): State<Arc<App>>, Who(visitor): Who) -> Result<Json<Value>, Problem> {
+    if !visitor.is_administrator() {
+        // Addresses of devices are nothing for everybody.
+        return Err(Problem::forbidden("sources take a user with the role SecurityAdmin or ConfigureAdmin"));
+    }
+    let sources = app.subject.sources.as_ref().map(|list| list.sources()).unwrap_or_default();
+    Ok(Json(json!({ "sources": sources.into_iter().map(shown).collect::<Vec<_>>() })))
+}
+
+fn shown(source: SourceState) -> Value {
+    json!({
+        "name": source.name,
+        "description": source.description,
+        "isConnected": source.is_connected,
+        "tags": source.tags,
+        "uncertain": source.uncertain,
+        "lost": source.lost,
+        "requests": source.requests,
+        "answers": source.answers,
+        "errors": source.errors,
+        "values": source.values,
+        "dropped": source.dropped,
+        "lastAnswer": source.last_answer,
+        "lastError": source.last_error,
+    })
+}

@@ -37,10 +37,18 @@ struct Plant {
 
 fn plant(change: impl FnOnce(&mut Settings)) -> Plant {
     let users = |name: &str, password: &[u8]| {
-        if matches!((name, password), ("ada" | "eve", b"secret")) { Ok(()) } else { Err(StatusCode::BAD_USER_ACCESS_DENIED) }
+        if matches!((name, password), ("ada" | "eve", b"secret")) {
+            Ok(())
+        } else {
+            Err(StatusCode::BAD_USER_ACCESS_DENIED)
+        }
     };
     let mut authorization = Authorization::open();
-    authorization.role_mut("ConfigureAdmin").unwrap().identities.push(IdentityRule::UserName("eve".to_owned()));
+    authorization
+        .role_mut("ConfigureAdmin")
+        .unwrap()
+        .identities
+        .push(IdentityRule::UserName("eve".to_owned()));
     let server = Server::builder()
         .application_name("Web test")
         .authorization(authorization)

@@ -61,11 +61,7 @@ impl Web {
     }
 
     /// Starts it beside a server.
-    fn start(
-        self,
-        running: &RunningServer,
-        extras: Extras,
-    ) -> Result<WebServer, Failure> {
+    fn start(self, running: &RunningServer, extras: Extras) -> Result<WebServer, Failure> {
         let dashboard_pki = self.server_pki.as_ref().map(dashboard_pki).transpose()?;
         let subject = Subject {
             shared: Arc::clone(running.shared()),
@@ -103,11 +99,7 @@ pub(super) struct Extras {
 
 impl Dashboard {
     /// Starts what there is to be at the start.
-    pub(super) fn start(
-        web: Option<Web>,
-        running: &RunningServer,
-        extras: Extras,
-    ) -> Result<Self, Failure> {
+    pub(super) fn start(web: Option<Web>, running: &RunningServer, extras: Extras) -> Result<Self, Failure> {
         let mut dashboard = Self { current: None, extras };
         dashboard.put(web, running)?;
         Ok(dashboard)

@@ -142,16 +142,6 @@ impl AddressSpace {
         Some(self.raise_watched(event(), now))
     }
 
-    /// Raises an event and keeps a share of it. Nothing is made while no client monitors events.
-    pub(crate) fn raise_shared(&self, now: UtcTime, event: impl FnOnce() -> NewEvent) -> Option<Arc<Event>> {
-        if !self.events.is_watched() {
-            return None;
-        }
-        let event = self.shared_event(event(), now);
-        self.events.hand_over(&event, |shard| self.slots.wake(shard));
-        Some(event)
-    }
-
     /// An event that is not raised: what a refresh gives to some items only.
     pub(crate) fn shared_event(&self, new: NewEvent, now: UtcTime) -> Arc<Event> {
         let event_id = new.event_id.clone().unwrap_or_else(|| self.events.next_event_id());

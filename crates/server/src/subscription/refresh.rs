@@ -17,9 +17,9 @@ use taktwerk_schema::ids::{object_ids, object_type_ids};
 use taktwerk_types::{NodeId, StatusCode};
 
 /// Conditions that are looked at in one slice.
-const SLICE: usize = 64;
+const SLICE: usize = 32;
 /// The next slice, so that others have their turn between.
-const PAUSE: Duration = Duration::from_micros(500);
+const PAUSE: Duration = Duration::from_millis(1);
 /// When a queue is looked at again that has no room.
 const FULL_PAUSE: Duration = Duration::from_millis(20);
 /// Refreshes of a shard that are under way at a time.

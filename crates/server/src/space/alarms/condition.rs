@@ -4,9 +4,7 @@ use super::nodes::ConditionNodes;
 use crate::alarm::detector::Detector;
 use crate::alarm::machine::Machine;
 use crate::alarm::{ConditionSpec, ConditionView, State};
-use crate::event::Event;
 use crate::space::store::SlotHandle;
-use std::sync::Arc;
 use taktwerk_types::{ByteString, UtcTime, Variant};
 
 /// A condition that is registered.
@@ -18,9 +16,8 @@ pub(super) struct Condition {
     pub(super) input: Option<SlotHandle>,
     pub(super) target: Option<SlotHandle>,
     pub(super) nodes: Option<ConditionNodes>,
-    /// The last event of the condition and of each branch, for ConditionRefresh: its id, and itself if it was made.
-    pub(super) last: Option<(ByteString, Option<Arc<Event>>)>,
-    pub(super) branch_events: Vec<(u32, ByteString, Option<Arc<Event>>)>,
+    /// The EventId of the last event. For ConditionRefresh the event is made anew: kept events would take some 4 kB each.
+    pub(super) last: Option<ByteString>,
     /// When it is in the list of deadlines.
     pub(super) deadline: Option<UtcTime>,
 }
@@ -39,7 +36,7 @@ impl Condition {
             confirms: self.machine.rules.confirms,
             state: state.clone(),
         };
-        let last = self.last.as_ref().map(|(id, _)| id.clone()).unwrap_or_default();
+        let last = self.last.clone().unwrap_or_default();
         let trunk = core::iter::once(view(0, self.machine.state(), last));
         trunk.chain(self.machine.branches().iter().map(move |branch| {
             view(branch.number, &branch.state, branch.ids.back().cloned().unwrap_or_default())

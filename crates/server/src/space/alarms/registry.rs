@@ -125,11 +125,11 @@ impl Alarms {
         now: UtcTime,
         out: &mut Vec<Arc<Event>>,
     ) -> Option<usize> {
-        let mut inner = self.lock();
+        let inner = self.lock();
         let len = inner.conditions.len();
         let mut at = range.start;
         while at < range.end.min(len) && out.len() + EVENTS_PER_CONDITION_MAX <= events_max {
-            if let Some(condition) = inner.conditions.get_mut(at) {
+            if let Some(condition) = inner.conditions.get(at) {
                 condition.retained(space, now, out);
             }
             at += 1;
@@ -183,7 +183,6 @@ impl AddressSpace {
             target,
             nodes,
             last: None,
-            branch_events: Vec::new(),
             deadline: None,
             spec,
         };
@@ -439,20 +438,14 @@ impl Condition {
         }
         for note in notes {
             let id = space.events().next_event_id();
-            let event = space.raise_shared(now, || self.event(&note, &id, now));
-            let number = note.branch.as_ref().map(|(number, _)| *number);
-            self.machine.told(number, id.clone());
-            match number {
-                None => self.last = Some((id, event)),
-                Some(number) => {
-                    self.branch_events.retain(|(other, ..)| *other != number);
-                    if self.machine.branches().iter().any(|branch| branch.number == number) {
-                        self.branch_events.push((number, id, event));
-                    }
-                }
+            space.raise_with(now, || self.event(&note, &id, now));
+            let branch = note.branch.as_ref().map(|(number, _)| *number);
+            self.machine.told(branch, id.clone());
+            if branch.is_none() {
+                self.last = Some(id);
             }
         }
-        let id = self.last.as_ref().map(|(id, _)| id.clone());
+        let id = self.last.clone();
         self.show(id, now);
         true
     }
@@ -500,22 +493,14 @@ impl Condition {
 
     /// The events of the condition and of its branches, if operators should see them (§5.5.7). They are the same events with
     /// the same EventIds.
-    fn retained(&mut self, space: &AddressSpace, now: UtcTime, out: &mut Vec<Arc<Event>>) {
-        for branch in self.machine.branches() {
-            let known = self.branch_events.iter().find(|(number, ..)| *number == branch.number);
-            let Some((number, id, event)) = known else { continue };
-            out.push(event.clone().unwrap_or_else(|| {
-                space.shared_event(self.event_of(&branch.state, Some(*number), id, now), now)
-            }));
+    fn retained(&self, space: &AddressSpace, now: UtcTime, out: &mut Vec<Arc<Event>>) {
+        let branches = self.machine.branches().iter();
+        let branches =
+            branches.filter_map(|branch| Some((&branch.state, Some(branch.number), branch.ids.back()?)));
+        let state = self.machine.state();
+        let own = self.last.as_ref().filter(|_| state.retain()).map(|id| (state, None, id));
+        for (state, branch, id) in branches.chain(own) {
+            out.push(space.shared_event(self.event_of(state, branch, id, now), now));
         }
-        if !self.machine.state().retain() {
-            return;
-        }
-        let Some((id, event)) = &self.last else { return };
-        let event = event
-            .clone()
-            .unwrap_or_else(|| space.shared_event(self.event_of(self.machine.state(), None, id, now), now));
-        out.push(Arc::clone(&event));
-        self.last = Some((id.clone(), Some(event)));
     }
 }

@@ -63,10 +63,7 @@ impl Saved {
         machine.branches = if machine.rules.keeps_branches { self.branches } else { Vec::new() };
         machine.resume(now);
         condition.detector.resume(machine.state.limits, machine.state.active);
-        condition.last = machine.ids.back().map(|id| (id.clone(), None));
-        let branches = machine.branches.iter();
-        condition.branch_events =
-            branches.filter_map(|branch| Some((branch.number, branch.ids.back()?.clone(), None))).collect();
+        condition.last = machine.ids.back().cloned();
     }
 }
 

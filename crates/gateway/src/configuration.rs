@@ -1,12 +1,17 @@
 //! A gateway as its file describes it.
 
+use crate::adapter::calculation::Calculation;
+use crate::adapter::http::Http;
 use crate::adapter::modbus::Modbus;
 use crate::adapter::mqtt::Mqtt;
 use crate::adapter::opcua::OpcUa;
+use crate::adapter::program::Program;
+use crate::adapter::replay::Replay;
 use crate::adapter::simulation::Simulation;
 use crate::fields::{Fields, Mistake, Sections};
 use crate::settings::SourceSettings;
 use crate::source::{Adapter, Placement};
+use crate::table;
 use crate::tag::Tag;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,10 +77,14 @@ macro_rules! kind {
 
 const SECOND: Option<Duration> = Some(Duration::from_secs(1));
 
-const KINDS: [SourceKind; 4] = [
+const KINDS: [SourceKind; 8] = [
+    kind!("calculation", SECOND, Calculation),
+    kind!("http", SECOND, Http),
     kind!("modbus", SECOND, Modbus),
     kind!("mqtt", None, Mqtt),
     kind!("opcua", None, OpcUa),
+    kind!("program", SECOND, Program),
+    kind!("replay", SECOND, Replay),
     kind!("simulation", SECOND, Simulation),
 ];
 
@@ -106,8 +115,26 @@ impl GatewayConfig {
             lines.push((sources.len(), fields));
             sources.push(source);
         }
+        let mut tags = Vec::new();
+        for (index, fields) in &mut lines {
+            let Some((line, table)) = fields.text_at("tags")? else { continue };
+            let table = path.parent().unwrap_or(Path::new("")).join(table);
+            let name = sources.get(*index).map(|source| source.settings.name.as_str()).unwrap_or_default();
+            let read = table::read(&table, name).map_err(|mistake| match mistake.line {
+                // The file itself cannot be read: the mistake is here.
+                0 => fields.mistake_in(
+                    line,
+                    "tags",
+                    mistake.to_string(),
+                    "paths start from the folder of this file",
+                ),
+                _ => mistake,
+            })?;
+            tags.extend(read);
+        }
+        tags.extend(sections.tags);
         let mut names = Names::default();
-        for mut fields in sections.tags {
+        for mut fields in tags {
             let tag = Tag::take(&mut fields)?;
             add_tag(&mut sources, tag, &mut fields, &mut names)?;
         }

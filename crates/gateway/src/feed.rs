@@ -187,6 +187,12 @@ impl Feed {
         &self.0.settings
     }
 
+    /// The nodes of the gateway.
+    #[must_use]
+    pub fn plant(&self) -> &Plant {
+        &self.0.plant
+    }
+
     /// What the source counts.
     #[must_use]
     pub fn statistics(&self) -> &Statistics {

@@ -153,6 +153,17 @@ impl Fields {
         self.entries.contains_key(key)
     }
 
+    /// The names of the settings that are left.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.entries.keys().map(String::as_str)
+    }
+
+    /// A setting that is left.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Setting> {
+        self.entries.get(key).map(|(_, setting)| setting)
+    }
+
     /// Takes a setting with its line.
     pub fn take(&mut self, key: &'static str) -> Option<(usize, Setting)> {
         if !self.known.contains(&key) {

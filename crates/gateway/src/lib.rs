@@ -6,7 +6,7 @@
 //! - [`GatewayConfig`]: the sections `[gateway]`, `[[source]]` and `[[tag]]` of a file; [`fields`]: settings with their
 //!   lines; [`tag`]: what every tag has; [`value`]: types and conversions;
 //! - [`settings`]: what every source has; [`source`]: what a source is; [`adapter`]: the kinds of sources; [`fault`]: why one does not work; [`connect`], [`tls`]: connections;
-//!   [`json_path`]: values within JSON;
+//!   [`json_path`], [`json_time`]: values within JSON; [`table`]: tags as CSV;
 //! - [`feed`]: where readings go: scaling, deadband, budget, quality; [`plant`]: nodes; [`statistics`]: counters;
 //! - [`init`]: files to begin with;
 //! - [`supervisor`]: running sources again and again; [`gateway`]: all of it beside a server.
@@ -22,11 +22,13 @@ pub mod fields;
 pub mod gateway;
 pub mod init;
 pub mod json_path;
+pub mod json_time;
 pub mod plant;
 pub mod settings;
 pub mod source;
 pub mod statistics;
 pub mod supervisor;
+pub mod table;
 pub mod tag;
 pub mod tls;
 pub mod value;

@@ -4,10 +4,11 @@ use crate::tag::{Access, Tag};
 use crate::value::Kind;
 use core::time::Duration;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use taktwerk::server::Server;
 use taktwerk::{BuildError, Namespace, Node, Variable};
-use taktwerk_types::{NodeId, StatusCode, Variant};
+use taktwerk_server::space::VariableHandle;
+use taktwerk_types::{DataValue, NodeId, StatusCode, Variant};
 
 /// Decides on what a client writes.
 pub type OnWrite = Arc<dyn Fn(Variant) -> StatusCode + Send + Sync>;
@@ -17,13 +18,15 @@ pub type OnWrite = Arc<dyn Fn(Variant) -> StatusCode + Send + Sync>;
 pub struct Plant {
     namespace: Namespace,
     folders: Mutex<HashMap<String, Node>>,
+    /// The variables of all sources by path and name, for tags that are calculated from others.
+    variables: RwLock<HashMap<String, VariableHandle>>,
 }
 
 impl Plant {
     /// Adds the namespace.
     #[must_use]
     pub fn new(server: &Server, uri: &str) -> Self {
-        Self { namespace: server.namespace(uri), folders: Mutex::default() }
+        Self { namespace: server.namespace(uri), folders: Mutex::default(), variables: RwLock::default() }
     }
 
     /// The folder of a path; what is missing of it is added.
@@ -88,6 +91,18 @@ impl Plant {
         }
         let variable = builder.add()?;
         variable.set_status(StatusCode::BAD_WAITING_FOR_INITIAL_DATA);
+        let mut path = tag.path.join("/");
+        path.push('/');
+        path.push_str(&tag.name);
+        let mut variables = self.variables.write().unwrap_or_else(PoisonError::into_inner);
+        variables.insert(path, variable.handle().clone());
         Ok(variable)
+    }
+
+    /// The value of the tag with a path and name, such as `Line 1/Oven/Temperature`.
+    #[must_use]
+    pub fn value(&self, path: &str) -> Option<DataValue> {
+        let variables = self.variables.read().unwrap_or_else(PoisonError::into_inner);
+        variables.get(path).map(VariableHandle::get)
     }
 }

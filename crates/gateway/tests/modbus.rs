@@ -102,7 +102,7 @@ async fn a_source_that_hangs_costs_only_itself() {
     let (good, bad) = (Device::start(10), Device::start(10));
     let stand = Stand::new(
         &[
-            source(&good, "good", ""),
+            source(&good, "good", "stale_after = \"1 s\""),
             tag("good", "v", "holding:0", ""),
             source(&bad, "bad", "lost_after = \"1 s\""),
             tag("bad", "v", "holding:0", "access = \"read-write\""),

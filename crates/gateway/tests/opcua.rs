@@ -141,7 +141,7 @@ async fn a_server_that_accepts_and_says_nothing_is_given_up_in_time() {
     let address = silent.local_addr().unwrap();
     let text = format!(
         "[[source]]\nname = \"up\"\ntype = \"opcua\"\nurl = \"opc.tcp://{address}\"\ndeadline = \"300 ms\"\nretry = \"50 ms\"\n\
-         mirror = [\"i=85\"]\n[[source]]\nname = \"ok\"\ntype = \"simulation\"\ninterval = \"20 ms\"\n\
+         mirror = [\"i=85\"]\n[[source]]\nname = \"ok\"\ntype = \"simulation\"\ninterval = \"20 ms\"\nstale_after = \"1 s\"\n\
          [[tag]]\nsource = \"ok\"\nname = \"v\"\n"
     );
     let stand = Stand::new(&text).await;

@@ -1,6 +1,10 @@
 //! The kinds of sources, one module each.
 
+pub mod calculation;
+pub mod http;
 pub mod modbus;
 pub mod mqtt;
 pub mod opcua;
+pub mod program;
+pub mod replay;
 pub mod simulation;

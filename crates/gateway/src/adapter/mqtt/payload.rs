@@ -1,8 +1,8 @@
 //! What a message means: a number, a text, or a part of JSON.
 
 use crate::json_path::JsonPath;
+use crate::json_time::time_of;
 use crate::value::{Kind, kind_of_json};
-use core::time::Duration;
 use serde_json::Value as Json;
 use taktwerk_types::{UtcTime, Variant};
 
@@ -75,26 +75,6 @@ fn expand(json: &Json, path: &mut Vec<String>, time: Option<UtcTime>, parts: &mu
     }
 }
 
-/// A time as text (ISO 8601), or as seconds, milliseconds, microseconds or nanoseconds since 1970.
-#[must_use]
-pub fn time_of(json: &Json) -> Option<UtcTime> {
-    match json {
-        Json::String(text) => UtcTime::parse(text),
-        Json::Number(number) => {
-            let number = number.as_f64().filter(|number| *number > 0.0)?;
-            // Until the year 5138 the number of digits tells the unit.
-            let seconds = match number {
-                small if small < 1e11 => small,
-                millis if millis < 1e14 => millis / 1e3,
-                micros if micros < 1e17 => micros / 1e6,
-                nanos => nanos / 1e9,
-            };
-            Duration::try_from_secs_f64(seconds).ok().map(UtcTime::from_unix)
-        }
-        _ => None,
-    }
-}
-
 /// The type and value of a part, for a variable whose type is not known.
 #[must_use]
 pub fn typed(json: &Json) -> (Kind, Option<Variant>) {
@@ -147,20 +127,5 @@ mod tests {
         assert!(matches!(&reader(None, true).read(&deep)[..], [Part { json: Json::String(_), .. }]));
         let wide: Vec<String> = (0..5000).map(|at| format!("\"k{at}\":{at}")).collect();
         assert_eq!(reader(None, true).read(format!("{{{}}}", wide.join(",")).as_bytes()).len(), LEAVES_MAX);
-    }
-
-    #[test]
-    fn times_come_in_many_units() {
-        let expected = UtcTime::parse("2023-11-14T22:13:20Z");
-        for json in [
-            json!(1_700_000_000),
-            json!(1_700_000_000_000i64),
-            json!(1_700_000_000_000_000i64),
-            json!("2023-11-14T22:13:20Z"),
-        ] {
-            assert_eq!(time_of(&json), expected);
-        }
-        assert_eq!(time_of(&json!(-1)), None);
-        assert_eq!(time_of(&json!("yesterday")), None);
     }
 }

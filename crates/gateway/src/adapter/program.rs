@@ -1,0 +1,323 @@
+//! Any program: a child process that speaks JSON lines on its standard input and output.
+//!
+//! The gateway writes `{"type":"start",…}` first and `{"type":"write",…}` when a client writes. The program writes
+//! readings, one JSON object or a list of them per line. What it writes to standard error is logged. The protocol is
+//! described in `docs/gateway-programs.md`.
+
+use crate::fault::{Fault, plain};
+use crate::feed::{Feed, Reading, Writes};
+use crate::fields::{Fields, Mistake};
+use crate::json_time::time_of;
+use crate::settings::SourceSettings;
+use crate::source::{Adapter, Placement};
+use crate::statistics::Count;
+use crate::tag::{Access, Tag};
+use crate::value::{Kind, to_json};
+use core::time::Duration;
+use futures_util::future::BoxFuture;
+use serde_json::{Value as Json, json};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::process::Stdio;
+use taktwerk_types::{BuiltInType, StatusCode};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+
+/// Longest line that a program may write.
+const LINE_LEN_MAX: u64 = 1 << 20;
+/// Longest line of its standard error that is logged.
+const LOG_LEN_MAX: usize = 500;
+
+/// A program that is started and kept running.
+#[derive(Debug)]
+pub struct Program {
+    command: Vec<String>,
+    folder: PathBuf,
+    environment: Vec<(String, String)>,
+    /// Without a line for so long, the program is ended and started again.
+    silence_max: Option<Duration>,
+    tags: Vec<ProgramTag>,
+    by_name: HashMap<String, usize>,
+}
+
+#[derive(Debug)]
+struct ProgramTag {
+    name: String,
+    address: Option<String>,
+    kind: Kind,
+    is_writable: bool,
+}
+
+impl Program {
+    /// Takes the settings of a source.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn take(fields: &mut Fields, _: &SourceSettings) -> Result<Self, Mistake> {
+        let command = fields.texts("command")?.filter(|command| command.iter().any(|word| !word.is_empty()));
+        let Some(command) = command else {
+            return Err(fields.mistake("command is missing", "write command = [\"python3\", \"adapter.py\"]"));
+        };
+        let mut environment = Vec::new();
+        for entry in fields.texts("environment")?.unwrap_or_default() {
+            match entry.split_once('=') {
+                Some((name, value)) if !name.is_empty() && !entry.contains('\0') => {
+                    environment.push((name.to_owned(), value.to_owned()));
+                }
+                _ => {
+                    let hint = "write environment = [\"NAME=VALUE\"]";
+                    return Err(fields.mistake(format!("{entry:?} is no variable of an environment"), hint));
+                }
+            }
+        }
+        let folder = fields.path().parent().map(PathBuf::from).unwrap_or_default();
+        let folder = if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder };
+        Ok(Self {
+            command,
+            folder,
+            environment,
+            silence_max: fields.span("silence_max")?,
+            tags: Vec::new(),
+            by_name: HashMap::new(),
+        })
+    }
+
+    fn start(&self) -> Result<Child, Fault> {
+        let (program, arguments) = self.command.split_first().ok_or_else(|| Fault::Ended(String::new()))?;
+        Command::new(program)
+            .args(arguments)
+            .envs(self.environment.iter().cloned())
+            // Relative paths start from the folder of the configuration.
+            .current_dir(&self.folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|error| Fault::Connect { target: program.clone(), reason: plain(&error) })
+    }
+
+    /// What the program is told first.
+    fn greeting(&self, feed: &Feed) -> String {
+        let tags = self.tags.iter().enumerate().map(|(id, tag)| {
+            json!({
+                "id": id,
+                "name": tag.name,
+                "address": tag.address,
+                "type": tag.kind.element.to_string(),
+                "array": tag.kind.is_array,
+                "writable": tag.is_writable,
+            })
+        });
+        let settings = feed.settings();
+        json!({
+            "type": "start",
+            "version": 1,
+            "source": settings.name,
+            "interval_ms": settings.interval.map(|interval| interval.as_secs_f64() * 1e3),
+            "tags": tags.collect::<Vec<_>>(),
+        })
+        .to_string()
+    }
+
+    async fn session(&mut self, feed: &Feed, writes: &mut Writes) -> Result<(), Fault> {
+        let name = self.command.first().cloned().unwrap_or_default();
+        let mut child = self.start()?;
+        let closed = || Fault::Closed { target: name.clone() };
+        let (Some(mut input), Some(output), Some(errors)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(closed());
+        };
+        let log = tokio::spawn(log(errors, feed.settings().name.clone()));
+        let deadline = feed.settings().deadline;
+        let greeting = self.greeting(feed) + "\n";
+        let told = timeout(deadline, input.write_all(greeting.as_bytes())).await;
+        let outcome = match told {
+            Err(_) => Err(Fault::NoAnswer { target: name.clone(), after: deadline }),
+            // It may have ended at once; its exit code says more.
+            Ok(Err(_)) => Ok(()),
+            Ok(Ok(())) => {
+                feed.connected();
+                self.talk(&mut input, BufReader::new(output), feed, writes, &name).await
+            }
+        };
+        drop(input);
+        let ended = timeout(Duration::from_millis(200), child.wait()).await;
+        // Of a program that does not end by itself, and of nothing else: the child is ours.
+        let _ = child.start_kill();
+        log.abort();
+        outcome?;
+        match ended {
+            Ok(Ok(status)) if !status.success() => {
+                Err(Fault::other(name, format!("has ended with {status}")))
+            }
+            Ok(_) => Err(Fault::Ended(name)),
+            Err(_) => Err(closed()),
+        }
+    }
+
+    /// Talks with the program until it says nothing more.
+    async fn talk(
+        &self,
+        input: &mut tokio::process::ChildStdin,
+        mut output: BufReader<tokio::process::ChildStdout>,
+        feed: &Feed,
+        writes: &mut Writes,
+        name: &str,
+    ) -> Result<(), Fault> {
+        let deadline = feed.settings().deadline;
+        let mut line = Vec::new();
+        loop {
+            let silence = self.silence_max.unwrap_or(Duration::MAX);
+            tokio::select! {
+                // A part of a line stays in `line` when something else comes first.
+                read = read_line(&mut output, &mut line) => match read {
+                    Err(error) => return Err(Fault::other(name, plain(&error))),
+                    Ok(false) => return Ok(()),
+                    Ok(true) => {
+                        self.take_line(&line, feed, name);
+                        line.clear();
+                    }
+                },
+                write = writes.next() => {
+                    let message = json!({
+                        "type": "write",
+                        "id": write.position,
+                        "name": self.tags.get(write.position).map(|tag| tag.name.as_str()),
+                        "value": to_json(&write.value),
+                    });
+                    let message = message.to_string() + "\n";
+                    match timeout(deadline, input.write_all(message.as_bytes())).await {
+                        Ok(Ok(())) => feed.statistics().add(Count::Writes, 1),
+                        Ok(Err(_)) => {
+                            feed.statistics().add(Count::WriteErrors, 1);
+                            return Ok(());
+                        }
+                        Err(_) => {
+                            feed.statistics().add(Count::WriteErrors, 1);
+                            return Err(Fault::NoAnswer { target: name.to_owned(), after: deadline });
+                        }
+                    }
+                }
+                () = tokio::time::sleep(silence.min(Duration::from_secs(1 << 30))) => {
+                    return Err(Fault::NoAnswer { target: name.to_owned(), after: silence });
+                }
+            }
+        }
+    }
+
+    /// Stores what a line says.
+    fn take_line(&self, line: &[u8], feed: &Feed, name: &str) {
+        let text = line.trim_ascii();
+        if text.is_empty() {
+            return;
+        }
+        let Ok(message) = serde_json::from_slice::<Json>(text) else {
+            feed.statistics().add(Count::Invalid, 1);
+            feed.failed(&Fault::other(name, "wrote a line that is no JSON"));
+            return;
+        };
+        let entries = match message {
+            Json::Array(entries) => entries,
+            other => vec![other],
+        };
+        let mut readings = Vec::new();
+        for entry in &entries {
+            match self.reading(entry) {
+                Some(reading) => readings.push(reading),
+                None => feed.statistics().add(Count::Invalid, 1),
+            }
+        }
+        feed.deliver(readings);
+    }
+
+    /// A reading of a message; `None` if it is none, or of a tag that there is not.
+    fn reading(&self, entry: &Json) -> Option<(usize, Reading)> {
+        let position = match (entry.get("id"), entry.get("name")) {
+            (Some(id), _) => usize::try_from(id.as_u64()?).ok()?,
+            (None, Some(name)) => *self.by_name.get(name.as_str()?)?,
+            (None, None) => return None,
+        };
+        let tag = self.tags.get(position)?;
+        let status = match entry.get("status") {
+            None => StatusCode::GOOD,
+            Some(Json::String(status)) => match status.as_str() {
+                "good" => StatusCode::GOOD,
+                "uncertain" => StatusCode::UNCERTAIN,
+                "bad" => StatusCode::BAD,
+                "no_communication" => StatusCode::BAD_NO_COMMUNICATION,
+                "sensor_failure" => StatusCode::BAD_SENSOR_FAILURE,
+                "device_failure" => StatusCode::BAD_DEVICE_FAILURE,
+                _ => return None,
+            },
+            Some(number) => StatusCode(u32::try_from(number.as_u64()?).ok()?),
+        };
+        let time = entry.get("time").and_then(time_of);
+        if status.is_bad() {
+            return Some((position, Reading::bad(status).at(time)));
+        }
+        let value = tag.kind.of_json(entry.get("value")?);
+        let reading = match value {
+            Some(value) => Reading { value, status, time: None },
+            None => Reading::bad(StatusCode::BAD_TYPE_MISMATCH),
+        };
+        Some((position, reading.at(time)))
+    }
+}
+
+/// Reads on until the end of a line; false at the end of the output.
+async fn read_line<R: tokio::io::AsyncBufRead + Unpin>(
+    from: &mut R,
+    line: &mut Vec<u8>,
+) -> std::io::Result<bool> {
+    let left = LINE_LEN_MAX.saturating_sub(line.len() as u64);
+    let count = from.take(left).read_until(b'\n', line).await?;
+    match line.last() {
+        Some(b'\n') => Ok(true),
+        _ if line.len() as u64 >= LINE_LEN_MAX => {
+            Err(std::io::Error::other(format!("wrote a line of more than {LINE_LEN_MAX} bytes")))
+        }
+        // The last line needs no end.
+        _ => Ok(count > 0 && !line.is_empty()),
+    }
+}
+
+async fn log(errors: tokio::process::ChildStderr, source: String) {
+    let mut errors = BufReader::new(errors);
+    let mut line = Vec::new();
+    while let Ok(true) = read_line(&mut errors, &mut line).await {
+        let text = String::from_utf8_lossy(&line);
+        let text: String = text.trim().chars().filter(|char| !char.is_control()).take(LOG_LEN_MAX).collect();
+        tracing::info!(source, program = text, "says");
+        line.clear();
+    }
+}
+
+impl Adapter for Program {
+    fn describe(&self) -> String {
+        format!("program {}", self.command.join(" "))
+    }
+
+    fn add_tag(&mut self, tag: &Tag, fields: &mut Fields, position: usize) -> Result<Placement, Mistake> {
+        let kind = Kind {
+            element: match tag.kind {
+                // The program says the unscaled number.
+                Some(_) | None if !tag.scaling.is_identity() => BuiltInType::Double,
+                Some(kind) => kind,
+                None => BuiltInType::Double,
+            },
+            is_array: fields.flag("array")?.unwrap_or(false),
+        };
+        let address = fields.text("address")?;
+        self.by_name.insert(tag.name.clone(), position);
+        let is_writable = tag.access == Access::ReadWrite;
+        self.tags.push(ProgramTag { name: tag.name.clone(), address, kind, is_writable });
+        Ok(Placement::Variable(kind))
+    }
+
+    fn run<'a>(&'a mut self, feed: &'a Feed, writes: &'a mut Writes) -> BoxFuture<'a, Result<(), Fault>> {
+        Box::pin(self.session(feed, writes))
+    }
+}

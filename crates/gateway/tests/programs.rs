@@ -1,0 +1,133 @@
+//! A gateway with programs as sources: the samples of the documentation, and programs that misbehave.
+
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod stand;
+
+use stand::{MS, Stand};
+use std::path::Path;
+use std::time::Duration;
+use taktwerk_types::StatusCode;
+use tokio::time::sleep;
+
+/// The folder with the samples.
+fn samples() -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").display().to_string()
+}
+
+fn source(name: &str, command: &[&str], more: &str) -> String {
+    format!(
+        "[[source]]\nname = \"{name}\"\ntype = \"program\"\ncommand = {command:?}\nretry = \"50 ms\"\nretry_max = \"100 ms\"\n\
+         interval = \"100 ms\"\nstale_after = \"1 s\"\nlost_after = \"3 s\"\n{more}\n"
+    )
+}
+
+fn tag(source: &str, name: &str, more: &str) -> String {
+    format!("[[tag]]\nsource = \"{source}\"\nname = \"{name}\"\n{more}\n")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_samples_of_the_documentation_work() {
+    let (python, shell) = (samples() + "/adapter.py", samples() + "/adapter.sh");
+    let stand = Stand::new(
+        &[
+            source("py", &["python3", &python], ""),
+            tag("py", "Load", "access = \"read-write\""),
+            source("sh", &["sh", &shell], ""),
+            tag("sh", "Count", "type = \"UInt32\""),
+            tag("sh", "State", "type = \"String\""),
+        ]
+        .concat(),
+    )
+    .await;
+    stand.until("sh/Count", |value| value.value.as_ref().and_then(|it| it.as_f64()) > Some(2.0)).await;
+    stand.value("sh/State", "running").await;
+    stand.until("sh/State", |value| value.status().is_uncertain()).await;
+    stand.until("py/Load", |value| value.status() == StatusCode::GOOD).await;
+    stand.write("py/Load", 1000.0).await.unwrap();
+    stand.until("py/Load", |value| value.value.as_ref().and_then(|it| it.as_f64()) > Some(1000.0)).await;
+    assert_eq!(stand.source("py").statistics.writes, 1);
+    stand.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn programs_that_misbehave_are_started_again_and_cost_only_themselves() {
+    let run = |name: &str, script: &str, more: &str| {
+        source(name, &["sh", "-c", script], more) + &tag(name, "v", "")
+    };
+    let stand = Stand::new(
+        &[
+            run("once", "echo '{\"id\":0,\"value\":1}'; exit 3", ""),
+            run("hung", "echo '{\"id\":0,\"value\":1}'; exec sleep 1000", "silence_max = \"300 ms\""),
+            run(
+                "noise",
+                "while :; do echo nonsense; echo '{\"id\":99,\"value\":1}'; echo '[1]'; sleep 0.05; done",
+                "",
+            ),
+            run("endless", "tr '\\\\0' x < /dev/zero", ""),
+            run("none", "exec /does/not/exist", ""),
+            run("text", "while sleep 0.05; do echo '{\"id\":0,\"value\":\"x\"}'; done", ""),
+            source("missing", &["/does/not/exist"], ""),
+            tag("missing", "v", ""),
+            source("ok", &["sh", "-c", "while sleep 0.05; do echo '{\"id\":0,\"value\":7}'; done"], ""),
+            tag("ok", "v", ""),
+        ]
+        .concat(),
+    )
+    .await;
+    stand.value("ok/v", 7.0).await;
+    stand.until("text/v", |value| value.status() == StatusCode::BAD_TYPE_MISMATCH).await;
+    let wait = async |name: &str, said: &str| {
+        for _ in 0..1000 {
+            let counted = stand.source(name).statistics;
+            if counted.errors > 1 && counted.last_error.as_ref().is_some_and(|error| error.contains(said)) {
+                return;
+            }
+            sleep(10 * MS).await;
+        }
+        panic!("{:?}", stand.source(name));
+    };
+    wait("once", "has ended with exit status: 3").await;
+    wait("hung", "did not answer within 300ms").await;
+    wait("noise", "no JSON").await;
+    wait("endless", "a line of more than 1048576 bytes").await;
+    wait("none", "has ended with exit status: 127").await;
+    wait("missing", "cannot connect to /does/not/exist: no such file or directory").await;
+    assert!(stand.source("noise").statistics.invalid > 3);
+    assert!(stand.source("once").statistics.connections > 1);
+    let before = stand.source("ok").statistics;
+    sleep(Duration::from_secs(1)).await;
+    let after = stand.source("ok").statistics;
+    assert!(after.answers - before.answers >= 8 && after.missed == 0, "{before:?} {after:?}");
+    stand.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tags_are_calculated_from_others_and_recordings_are_played() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("r.csv");
+    std::fs::write(&file, "t,a,b\n0.1,1,on\n0.2,2,off\n0.25,,on\n0.3,x,on\n").unwrap();
+    let text = format!(
+        "[[source]]\nname = \"r\"\ntype = \"replay\"\nfile = {:?}\ntime_column = \"t\"\nspeed = 0.5\nrepeat = false\n\
+         stale_after = \"1 min\"\n[[tag]]\nsource = \"r\"\nname = \"A\"\ncolumn = \"a\"\n\
+         [[tag]]\nsource = \"r\"\nname = \"b\"\ntype = \"Boolean\"\n\
+         [[source]]\nname = \"s\"\ntype = \"simulation\"\ninterval = \"50 ms\"\n\
+         [[tag]]\nsource = \"s\"\nname = \"x\"\npath = \"Line 1\"\nsignal = \"constant\"\nvalue = 20.0\naccess = \"read-write\"\n\
+         [[source]]\nname = \"c\"\ntype = \"calculation\"\ninterval = \"50 ms\"\n\
+         [[tag]]\nsource = \"c\"\nname = \"F\"\nexpression = \"{{Line 1/x}} * 1.8 + 32\"\n\
+         [[tag]]\nsource = \"c\"\nname = \"Hot\"\ntype = \"Boolean\"\nexpression = \"{{c/F}} > 100\"\n\
+         [[tag]]\nsource = \"c\"\nname = \"No\"\nexpression = \"{{Line 2/x}} + 1\"\n",
+        file.display().to_string()
+    );
+    let stand = Stand::new(&text).await;
+    stand.value("c/F", 68.0).await;
+    stand.value("c/Hot", false).await;
+    stand.write("Line 1/x", 50.0).await.unwrap();
+    stand.value("c/F", 122.0).await;
+    stand.value("c/Hot", true).await;
+    stand.until("c/No", |value| value.status() == StatusCode::BAD_CONFIGURATION_ERROR).await;
+    stand.until("r/A", |value| value.status() == StatusCode::BAD_TYPE_MISMATCH).await;
+    stand.value("r/b", true).await;
+    assert_eq!(stand.source("r").statistics.requests, 4);
+    stand.end().await;
+}

@@ -4,6 +4,7 @@
 //! - `nodesets` fetches the published NodeSet files that tests read;
 //! - `tidy` checks the rules of the workspace that no compiler checks;
 //! - `docs` checks the links of the documentation and builds it as a book;
+//! - `loom` checks the lock-free parts under every order of steps;
 //! - `test` runs everything that has to be green;
 //! - `versus` compares with a peer in figures.
 
@@ -15,6 +16,7 @@ use std::process::ExitCode;
 mod codegen;
 mod docs;
 mod inputs;
+mod loom;
 mod test;
 mod tidy;
 mod versus;
@@ -28,6 +30,7 @@ const USAGE: &str = "usage: cargo xtask <task>
   nodesets            fetch the published NodeSet files for tests into target/codegen
   tidy [--wasm]       check dependency table, bans and style (and the wasm32 build of the core)
   docs [--check]      build the documentation in target/book (or only check its links)
+  loom                check the lock-free parts under every order of steps
   test [--quick]      run everything that has to be green (without peers and fuzzing)
   versus <peer> …     the promised figures, measured against a peer (`versus` alone shows the options)";
 
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
         ["nodesets"] => inputs::nodesets(&root).map(|directory| println!("{}", directory.display())),
         ["docs"] => docs::run(&root, false),
         ["docs", "--check"] => docs::run(&root, true),
+        ["loom"] => loom::run(&root),
         ["test"] => test::run(&root, false),
         ["test", "--quick"] => test::run(&root, true),
         ["tidy"] => tidy::run(&root, false),

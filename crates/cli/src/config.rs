@@ -1,5 +1,6 @@
 //! `taktwerk config`: the configuration file of `taktwerk serve`.
 
+use crate::config_file::{load, users};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::serve::control;
@@ -8,7 +9,7 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use taktwerk_config::file;
 use taktwerk_config::users::Users;
-use taktwerk_config::{ConfigError, ConfigFile, EXAMPLE};
+use taktwerk_config::{ConfigError, EXAMPLE};
 use taktwerk_crypto::SecurityPolicy;
 use taktwerk_lab::table::{Align, Table};
 use taktwerk_pki::{Group, Store};
@@ -60,18 +61,6 @@ pub(crate) fn run(command: &ConfigCommand, output: Output) -> Result<(), Failure
         #[cfg(not(feature = "gateway"))]
         ConfigCommand::Init { file } => init(file, output),
     }
-}
-
-/// Reads a file; what is wrong with it is the user's to mend.
-pub(crate) fn load(path: &Path) -> Result<ConfigFile, Failure> {
-    ConfigFile::load(path).map_err(|error| Failure::Usage(error.to_string()))
-}
-
-/// The users that a configuration names.
-pub(crate) fn users(config: &ConfigFile) -> Result<Option<Users>, Failure> {
-    let Some(path) = &config.config().identities.users_file else { return Ok(None) };
-    let users = Users::load(&config.resolve(path)).map_err(|error| Failure::Usage(error.to_string()))?;
-    Ok(Some(users))
 }
 
 fn check(path: &Path, output: Output) -> Result<(), Failure> {

@@ -9,14 +9,18 @@ use crate::types::Types;
 use std::sync::Arc;
 use taktwerk_channel::{ChannelConfig, ChannelError};
 use taktwerk_client::config::{EndpointUrl, Identity, ReconnectPolicy, Security, Target};
-use taktwerk_client::{ClientConfig, ClientError, SecurityProblem, Splittable, TypeReader};
+use taktwerk_client::{ClientConfig, ClientError, SecurityProblem, Splittable};
 use taktwerk_crypto::{CryptoError, MessageSecurityMode, SecurityPolicy};
 use taktwerk_net::client::BlockingClient;
-use taktwerk_schema::ids::variable_ids;
+use taktwerk_schema::ids::{reference_type_ids, variable_ids};
 use taktwerk_schema::{
-    EndpointDescription, GetEndpointsRequest, ReadRequest, ReadValueId, TimestampsToReturn,
+    BrowseDescription, BrowseDirection, BrowseRequest, EndpointDescription, GetEndpointsRequest, ReadRequest,
+    ReadValueId, TimestampsToReturn, description,
 };
 use taktwerk_types::{BuiltInType, DataValue, NodeId, Variant};
+
+/// Types nest a few levels deep; the bound ends a circle of supertypes.
+const SUPERTYPES_MAX: usize = 32;
 
 /// A connected session.
 pub(crate) struct Session {
@@ -245,11 +249,6 @@ impl Session {
         self.client.operate(request).map_err(|error| failure(&error))
     }
 
-    /// Asks for what a reader of types wants to know.
-    pub(crate) fn learn(&mut self, types: &mut TypeReader) -> Result<(), Failure> {
-        self.client.learn(types).map_err(|error| failure(&error))
-    }
-
     /// Reads attributes with both timestamps, from the source.
     pub(crate) fn read(&mut self, nodes: Vec<ReadValueId>) -> Result<Vec<DataValue>, Failure> {
         self.read_aged(nodes, 0.0)
@@ -294,19 +293,43 @@ impl Session {
 
     /// Which built-in type values of a DataType have in a Variant; `None` if it is not known.
     pub(crate) fn built_in_type(&mut self, data_type: &NodeId) -> Result<Option<BuiltInType>, Failure> {
-        let mut types = std::mem::take(&mut self.types);
-        let result = types.built_in_type(self, data_type);
-        self.types = types;
-        result
+        let mut at = data_type.clone();
+        for _ in 0..SUPERTYPES_MAX {
+            if let Some(kind) = at.ns0().and_then(description::built_in_type) {
+                return Ok(Some(kind));
+            }
+            match self.supertype(&at)? {
+                Some(base) => at = base,
+                None => return Ok(None),
+            }
+        }
+        Ok(None)
     }
 
-    /// Reads the definitions of the structures in a value.
+    fn supertype(&mut self, data_type: &NodeId) -> Result<Option<NodeId>, Failure> {
+        let description = BrowseDescription {
+            node_id: data_type.clone(),
+            browse_direction: BrowseDirection::INVERSE,
+            reference_type_id: NodeId::numeric(0, reference_type_ids::HAS_SUBTYPE),
+            include_subtypes: true,
+            node_class_mask: 0,
+            result_mask: 0,
+        };
+        let response =
+            self.request(BrowseRequest { nodes_to_browse: vec![description], ..Default::default() })?;
+        let result = response.results.into_iter().next().unwrap_or_default();
+        Ok(result.references.into_iter().find_map(|reference| reference.node_id.local().cloned()))
+    }
+
+    /// Reads the definitions of the structures in a value, and of what they contain.
     pub(crate) fn learn_types(&mut self, value: Option<&Variant>) -> Result<(), Failure> {
         let Some(value) = value else { return Ok(()) };
-        let mut types = std::mem::take(&mut self.types);
-        let result = types.learn(self, value);
-        self.types = types;
-        result
+        self.types.reader().want_all(value);
+        self.read_types()
+    }
+
+    fn read_types(&mut self) -> Result<(), Failure> {
+        self.client.learn(self.types.reader()).map_err(|error| failure(&error))
     }
 
     /// A value for people; structures with names as far as they have been learnt.
@@ -321,10 +344,9 @@ impl Session {
 
     /// A structure of a DataType from JSON with names.
     pub(crate) fn structure_from_json(&mut self, data_type: &NodeId, text: &str) -> Result<Variant, Failure> {
-        let mut types = std::mem::take(&mut self.types);
-        let result = types.parse(self, data_type, text);
-        self.types = types;
-        result
+        self.types.reader().want_data_type(data_type);
+        self.read_types()?;
+        self.types.parse(data_type, text)
     }
 
     /// What a DataType is called, for messages.

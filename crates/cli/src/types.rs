@@ -1,18 +1,14 @@
-//! Data types that a server defines itself: read when a value of them turns up (Part 6 §5.2.2.15, Part 3 §8.48).
+//! Values of data types that a server defines itself (Part 6 §5.2.2.15, Part 3 §8.48). The session asks for their definitions.
 
 use crate::failure::Failure;
 use crate::output;
-use crate::session::Session;
 use crate::value;
 use serde_json::{Map, Value, json};
 use taktwerk_client::TypeReader;
+use taktwerk_schema::description;
 use taktwerk_schema::dynamic::{DynamicStructure, DynamicValue, TypeRegistry};
-use taktwerk_schema::ids::reference_type_ids;
-use taktwerk_schema::{BrowseDescription, BrowseDirection, BrowseRequest, description};
 use taktwerk_types::{ArrayValues, BuiltInType, DecodeLimits, ExtensionObject, NodeId, Variant};
 
-/// Types nest a few levels deep; the bound ends a circle of supertypes.
-const SUPERTYPES_MAX: usize = 32;
 /// What is known of a server's own types.
 #[derive(Debug, Default)]
 pub(crate) struct Types(TypeReader);
@@ -20,31 +16,6 @@ pub(crate) struct Types(TypeReader);
 impl Types {
     pub(crate) fn registry(&self) -> &TypeRegistry {
         self.0.registry()
-    }
-
-    /// Which built-in type values of a DataType have in a Variant.
-    pub(crate) fn built_in_type(
-        &mut self,
-        session: &mut Session,
-        data_type: &NodeId,
-    ) -> Result<Option<BuiltInType>, Failure> {
-        let mut at = data_type.clone();
-        for _ in 0..SUPERTYPES_MAX {
-            if let Some(kind) = at.ns0().and_then(description::built_in_type) {
-                return Ok(Some(kind));
-            }
-            match supertype(session, &at)? {
-                Some(base) => at = base,
-                None => return Ok(None),
-            }
-        }
-        Ok(None)
-    }
-
-    /// Reads the definitions of the structures in a value, and of what they contain.
-    pub(crate) fn learn(&mut self, session: &mut Session, value: &Variant) -> Result<(), Failure> {
-        self.0.want_all(value);
-        session.learn(&mut self.0)
     }
 
     /// The structures of a value with the names of their fields.
@@ -65,15 +36,13 @@ impl Types {
         }
     }
 
-    /// A structure, or an array of them, from JSON with names.
-    pub(crate) fn parse(
-        &mut self,
-        session: &mut Session,
-        data_type: &NodeId,
-        text: &str,
-    ) -> Result<Variant, Failure> {
-        self.0.want_data_type(data_type);
-        session.learn(&mut self.0)?;
+    /// What is wanted of the server's types, and has been learnt.
+    pub(crate) fn reader(&mut self) -> &mut TypeReader {
+        &mut self.0
+    }
+
+    /// A structure, or an array of them, from JSON with names, as far as its definition has been read.
+    pub(crate) fn parse(&self, data_type: &NodeId, text: &str) -> Result<Variant, Failure> {
         let usage = |error: String| Failure::Usage(format!("{data_type}: {error}"));
         let document: Value = serde_json::from_str(text)
             .map_err(|error| usage(format!("write a structure as JSON, {{\"Field\": value}}: {error}")))?;
@@ -137,19 +106,4 @@ fn dynamic(types: &Types, value: &DynamicValue) -> Value {
         DynamicValue::Structure(value) => structure(types, value),
         DynamicValue::Array { values, .. } => values.iter().map(|value| dynamic(types, value)).collect(),
     }
-}
-
-fn supertype(session: &mut Session, data_type: &NodeId) -> Result<Option<NodeId>, Failure> {
-    let description = BrowseDescription {
-        node_id: data_type.clone(),
-        browse_direction: BrowseDirection::INVERSE,
-        reference_type_id: NodeId::numeric(0, reference_type_ids::HAS_SUBTYPE),
-        include_subtypes: true,
-        node_class_mask: 0,
-        result_mask: 0,
-    };
-    let response =
-        session.request(BrowseRequest { nodes_to_browse: vec![description], ..Default::default() })?;
-    let result = response.results.into_iter().next().unwrap_or_default();
-    Ok(result.references.into_iter().find_map(|reference| reference.node_id.local().cloned()))
 }

@@ -9,34 +9,18 @@ use crate::codegen::files_below;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Crates that still have a circle, and how many modules it ties together. The number may only become smaller; a crate
-/// without circles loses its row.
-const KNOWN: [(&str, usize); 1] = [("cli", 7)];
-
 /// Which modules use which.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
 /// Checks one crate.
 pub(super) fn check(root: &Path, directory: &Path) -> Result<Vec<Finding>, Failure> {
-    let tied = tied(&graph(directory)?);
-    let name = directory.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let known = KNOWN.iter().find(|known| known.0 == name).map_or(0, |known| known.1);
     let path = format!("{}/src", relative(root, directory));
-    let list = tied.iter().map(|circle| circle.join(" ↔ ")).collect::<Vec<_>>().join("; ");
-    let count: usize = tied.iter().map(Vec::len).sum();
-    Ok(match count.cmp(&known) {
-        std::cmp::Ordering::Greater => vec![Finding::new(
-            &path,
-            0,
-            format!("modules use each other in a circle: {list}; move what they share a layer down"),
-        )],
-        std::cmp::Ordering::Less => vec![Finding::new(
-            &path,
-            0,
-            format!("only {count} modules are left in a circle: write that into xtask/src/tidy/circles.rs"),
-        )],
-        std::cmp::Ordering::Equal => Vec::new(),
-    })
+    let finding = |circle: Vec<String>| {
+        let list = circle.join(" ↔ ");
+        let what = format!("modules use each other in a circle: {list}; move what they share a layer down");
+        Finding::new(&path, 0, what)
+    };
+    Ok(tied(&graph(directory)?).into_iter().map(finding).collect())
 }
 
 fn graph(directory: &Path) -> Result<Graph, Failure> {

@@ -8,7 +8,6 @@ use crate::endpoint::Endpoint;
 use crate::failure::Failure;
 use crate::{session, span};
 use clap::Args;
-use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 use taktwerk_channel::{ChannelConfig, ChannelLimits};
@@ -105,7 +104,7 @@ impl CommonArgs {
     /// Takes the CPUs and looks at the server before anything is connected.
     pub(crate) fn begin(&self) -> Result<Option<Process>, Failure> {
         if self.exit_with_stdin {
-            end_with_stdin()?;
+            crate::supervised::end_with_stdin()?;
         }
         if let Some(cpus) = &self.cpu {
             cpus.pin().map_err(|error| Failure::Environment(error.to_string()))?;
@@ -153,17 +152,6 @@ impl CommonArgs {
         options.connecting_max = connecting_max.max(1);
         Fleet::new(self.client_config()?, options).map_err(environment)
     }
-}
-
-/// Ends this process as soon as nobody holds the other end of its standard input.
-pub(crate) fn end_with_stdin() -> Result<(), Failure> {
-    let watch = || {
-        let mut sink = [0u8; 256];
-        while matches!(std::io::stdin().read(&mut sink), Ok(1..)) {}
-        std::process::exit(130);
-    };
-    let thread = std::thread::Builder::new().name("stdin".to_owned()).stack_size(64 << 10).spawn(watch);
-    thread.map(drop).map_err(environment)
 }
 
 /// Refuses a rate at which nothing would ever be sent.

@@ -34,7 +34,7 @@ impl Over {
         let unknown = |why: String| Failure::Connect(format!("cannot connect to {server}: {why}"));
         let found = authority.to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
         let far = first_address(found).ok_or_else(|| unknown("the name has no address".to_owned()))?;
-        crate::commands::lab::clean_up();
+        crate::leftovers::clean_up();
         let exe = std::env::current_exe()
             .map_err(|error| Failure::Environment(format!("cannot find this program: {error}")))?;
         let program = Program::new(exe)

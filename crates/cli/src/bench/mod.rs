@@ -31,7 +31,6 @@ use crate::interrupt::Interrupt;
 use crate::output::Output;
 use clap::Subcommand;
 use common::CommonArgs;
-pub(crate) use common::end_with_stdin;
 
 /// What to load a server with.
 #[derive(Debug, Subcommand)]

@@ -2,7 +2,6 @@
 //!
 //! It asks nobody for a password and forgets everything when the program ends: for trying things out.
 
-use crate::bench::end_with_stdin;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
@@ -28,7 +27,7 @@ pub(crate) struct BrokerArgs {
 /// Runs a broker, and nothing else, until it is told to end. MQTT 3.1.1.
 pub(super) fn run(arguments: &BrokerArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     if arguments.exit_with_stdin {
-        end_with_stdin()?;
+        crate::supervised::end_with_stdin()?;
     }
     // Each client is a connection.
     taktwerk_lab::files::raise_limit();

@@ -2,7 +2,7 @@
 
 use super::security::{check_offer, report};
 use super::{Content, headroom, pubsub};
-use crate::config::load;
+use crate::config_file::load;
 use crate::failure::Failure;
 use crate::security::{environment, new_keys};
 use std::path::{Path, PathBuf};

@@ -99,7 +99,7 @@ impl Reload {
         running: &RunningServer,
         #[cfg(feature = "web")] dashboard: &mut Dashboard,
     ) -> Result<Outcome, Failure> {
-        let newer = crate::config::load(&self.path)?;
+        let newer = crate::config_file::load(&self.path)?;
         super::check_files(&newer)?;
         super::gateway::check(&newer)?;
         let changes = configured.file().changes(&newer);

@@ -170,13 +170,17 @@ impl Nodes {
         reference_type: NodeIx,
         target: NodeIx,
     ) -> Result<(), NodeError> {
-        if let Some(added) = &mut self.added {
+        self.check_ends(source, target)?;
+        let charged = |forward, to| PackedReference::new(reference_type.index, forward, to).charged();
+        // One end may be left of a reference whose other end was deleted alone. It is charged for as long as it is there.
+        let left = self.reference_end(target, reference_type, false, source);
+        if left.is_none_or(|left| !left.is_charged())
+            && let Some(added) = &mut self.added
+        {
             added.kept.resize(added.kept.amount() + REFERENCE)?;
         }
-        let charged =
-            |forward, to: NodeIx| PackedReference::new(reference_type.index, forward, to.index).charged();
         self.push_reference(source, charged(true, target));
-        if super::build::wants_inverse(reference_type) {
+        if left.is_none() && super::build::wants_inverse(reference_type) {
             self.push_reference(target, charged(false, source));
         }
         Ok(())
@@ -193,16 +197,43 @@ impl Nodes {
         at_both_ends: bool,
     ) -> bool {
         let there = self.remove_reference(source, reference_type, is_forward, target);
-        let Some(was_charged) = there else { return false };
-        let mut charged = was_charged && is_forward;
+        let Some(mut was_charged) = there else { return false };
+        let mut is_left = false;
         if at_both_ends {
-            charged |= self.remove_reference(target, reference_type, !is_forward, source) == Some(true)
-                && !is_forward;
+            was_charged |= self.remove_reference(target, reference_type, !is_forward, source) == Some(true);
+        } else if was_charged {
+            is_left = self
+                .reference_end(target, reference_type, !is_forward, source)
+                .is_some_and(PackedReference::is_charged);
         }
-        if charged && let Some(added) = &mut self.added {
+        if was_charged
+            && !is_left
+            && let Some(added) = &mut self.added
+        {
             added.forget_references(1);
         }
         true
+    }
+
+    /// One end of a reference, if it is there.
+    fn reference_end(
+        &self,
+        at: NodeIx,
+        reference_type: NodeIx,
+        is_forward: bool,
+        target: NodeIx,
+    ) -> Option<PackedReference> {
+        let references = if at.index < NodeIx::DYNAMIC {
+            self.ns0_references.get(&at.index)?.as_slice()
+        } else {
+            self.dynamic(at)?.references.as_slice()
+        };
+        let is_it = |reference: &&PackedReference| {
+            reference.reference_type() == reference_type.index
+                && reference.is_forward() == is_forward
+                && reference.target() == target
+        };
+        references.iter().find(is_it).copied()
     }
 
     /// Removes one end of a reference and says whether it was charged; `None` if there is none.
@@ -216,7 +247,7 @@ impl Nodes {
         let is_it = |reference: &PackedReference| {
             reference.reference_type() == reference_type.index
                 && reference.is_forward() == is_forward
-                && reference.target == target.index
+                && reference.target() == target
         };
         let removed = if at.index < NodeIx::DYNAMIC {
             let references = self.ns0_references.get_mut(&at.index)?;
@@ -244,16 +275,8 @@ impl Nodes {
         if self.is_added(source) || self.is_added(target) {
             return true;
         }
-        let is_it = |reference: &PackedReference| {
-            reference.reference_type() == reference_type.index
-                && reference.is_forward() == is_forward
-                && reference.target == target.index
-                && reference.is_charged()
-        };
-        if source.index < NodeIx::DYNAMIC {
-            return self.ns0_references.get(&source.index).is_some_and(|all| all.iter().any(is_it));
-        }
-        self.dynamic(source).is_some_and(|node| node.references.iter().any(is_it))
+        self.reference_end(source, reference_type, is_forward, target)
+            .is_some_and(PackedReference::is_charged)
     }
 
     /// An unused numeric id in a namespace.

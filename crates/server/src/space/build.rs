@@ -303,7 +303,7 @@ impl AddressSpace {
     pub fn delete_node(&self, id: &NodeId) -> Result<(), NodeError> {
         let mut nodes = self.write();
         let ix = nodes.find(id)?;
-        nodes.delete(ix)
+        nodes.delete(ix).map(drop)
     }
 
     /// A handle to a Variable's value. A Variable of namespace 0 gets a live value with the first handle.

@@ -16,7 +16,7 @@ const REFERENCES_MIN: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     /// Parent to its children, by the hash of their names.
-    parents: BTreeMap<u32, HashTable<(u64, u32)>>,
+    parents: BTreeMap<u32, HashTable<(u64, NodeIx)>>,
 }
 
 impl Names {
@@ -24,13 +24,13 @@ impl Names {
         !self.parents.is_empty() && self.parents.contains_key(&parent)
     }
 
-    fn insert(&mut self, parent: u32, hash: u64, child: u32) {
+    fn insert(&mut self, parent: u32, hash: u64, child: NodeIx) {
         if let Some(children) = self.parents.get_mut(&parent) {
             children.insert_unique(hash, (hash, child), |(hash, _)| *hash);
         }
     }
 
-    fn remove(&mut self, parent: u32, hash: u64, child: u32) {
+    fn remove(&mut self, parent: u32, hash: u64, child: NodeIx) {
         if let Some(children) = self.parents.get_mut(&parent)
             && let Ok(entry) = children.find_entry(hash, |(_, candidate)| *candidate == child)
         {
@@ -67,10 +67,9 @@ impl Nodes {
         }
         let hash = self.name_hash(name.namespace_index, name.name.as_str());
         let children = self.names.parents.get(&parent.index)?;
-        let found = children.find(hash, |(_, child)| {
-            self.ix(*child).and_then(|ix| self.view(ix)).is_some_and(|view| view.has_browse_name(name))
-        });
-        found.and_then(|(_, child)| self.ix(*child))
+        let found = children
+            .find(hash, |(_, child)| self.view(*child).is_some_and(|view| view.has_browse_name(name)));
+        found.map(|(_, child)| *child)
     }
 
     fn reference_count(&self, ix: NodeIx) -> usize {
@@ -89,7 +88,7 @@ impl Nodes {
                 && self.is_subtype(reference.reference_type, hierarchical)
                 && let Some(hash) = self.hash_of_name(reference.target)
             {
-                children.insert_unique(hash, (hash, reference.target.index), |(hash, _)| *hash);
+                children.insert_unique(hash, (hash, reference.target), |(hash, _)| *hash);
             }
             true
         });
@@ -97,13 +96,13 @@ impl Nodes {
     }
 
     /// Keeps the index right when a forward reference is added.
-    pub(super) fn index_reference(&mut self, parent: NodeIx, reference_type: u32, child: u32) {
+    pub(super) fn index_reference(&mut self, parent: NodeIx, reference_type: u32, child: NodeIx) {
         if !self.names.is_indexed(parent.index) {
             return;
         }
         let hierarchical = NodeIx::ns0(reference_type_ids::HIERARCHICAL_REFERENCES);
         if self.ix(reference_type).is_some_and(|kind| self.is_subtype(kind, hierarchical))
-            && let Some(hash) = self.ix(child).and_then(|ix| self.hash_of_name(ix))
+            && let Some(hash) = self.hash_of_name(child)
         {
             self.names.insert(parent.index, hash, child);
         }
@@ -118,7 +117,7 @@ impl Nodes {
         if self.is_subtype(reference_type, hierarchical)
             && let Some(hash) = self.hash_of_name(child)
         {
-            self.names.remove(parent.index, hash, child.index);
+            self.names.remove(parent.index, hash, child);
         }
     }
 }

@@ -3,6 +3,7 @@
 //! A node with one variable and its slot is to cost less than 200 bytes, so rare attributes stand behind boxes and
 //! references are packed words.
 
+use super::NodeIx;
 use super::store::SlotShare;
 use crate::callback::{MethodHandler, ValueSource, WriteHandler};
 use crate::history::NodeHistory;
@@ -12,39 +13,59 @@ use std::sync::Arc;
 use taktwerk_schema::{AccessLevelType, NodeClass};
 use taktwerk_types::{Encode, ExtensionObject, Identifier, LocalizedText, NodeId, NodeIdRef, Variant};
 
-/// One end of a reference: the type, the direction and the other node, in eight bytes.
+/// One end of a reference in eight bytes: the type, the direction and the other node with its generation. The other end
+/// can be gone without this one: references to types have one end only, and clients may delete one end alone. Then its
+/// index may serve another node.
+///
+/// From the lowest bit: 24 bits index of the other node, 14 bits its generation, 24 bits index of the ReferenceType,
+/// CHARGED, INVERSE. Both are small enough, see [`INDEX_MAX`] and [`GENERATION_MAX`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PackedReference {
-    /// Node index of the ReferenceType; the two top bits are INVERSE and CHARGED.
-    kind: u32,
-    /// Node index of the other end.
-    pub(crate) target: u32,
-}
+pub(crate) struct PackedReference(u64);
 
-const INVERSE: u32 = 1 << 31;
+/// Largest index of a node.
+pub(crate) const INDEX_MAX: u32 = (1 << INDEX_BITS) - 1;
+/// Largest generation of a node. Then its index is not used again.
+pub(crate) const GENERATION_MAX: u32 = (1 << GENERATION_BITS) - 1;
+
+const INDEX_BITS: u32 = 24;
+const GENERATION_BITS: u32 = 14;
+const TYPE_AT: u32 = INDEX_BITS + GENERATION_BITS;
 /// A client has added it, at the expense of its account.
-const CHARGED: u32 = 1 << 30;
+const CHARGED: u64 = 1 << 62;
+const INVERSE: u64 = 1 << 63;
 
 impl PackedReference {
-    pub(crate) const fn new(reference_type: u32, is_forward: bool, target: u32) -> Self {
-        Self { kind: if is_forward { reference_type } else { reference_type | INVERSE }, target }
+    /// Both nodes are static ones, or of the heap.
+    pub(crate) const fn new(reference_type: u32, is_forward: bool, target: NodeIx) -> Self {
+        let ends = ((reference_type & INDEX_MAX) as u64) << TYPE_AT
+            | ((target.generation & GENERATION_MAX) as u64) << INDEX_BITS
+            | (target.index & INDEX_MAX) as u64;
+        Self(if is_forward { ends } else { ends | INVERSE })
     }
 
+    /// The other end, which may be gone.
+    #[inline]
+    pub(crate) const fn target(self) -> NodeIx {
+        let generation = (self.0 >> INDEX_BITS) as u32 & GENERATION_MAX;
+        NodeIx { index: self.0 as u32 & INDEX_MAX, generation }
+    }
+
+    #[inline]
     pub(crate) const fn reference_type(self) -> u32 {
-        self.kind & !(INVERSE | CHARGED)
+        (self.0 >> TYPE_AT) as u32 & INDEX_MAX
     }
 
     /// The same as a client's.
     pub(crate) const fn charged(self) -> Self {
-        Self { kind: self.kind | CHARGED, ..self }
+        Self(self.0 | CHARGED)
     }
 
     pub(crate) const fn is_charged(self) -> bool {
-        self.kind & CHARGED != 0
+        self.0 & CHARGED != 0
     }
 
     pub(crate) const fn is_forward(self) -> bool {
-        self.kind & INVERSE == 0
+        self.0 & INVERSE == 0
     }
 }
 
@@ -221,5 +242,45 @@ mod tests {
     fn nodes_stay_small() {
         assert!(size_of::<Node>() <= 104, "{}", size_of::<Node>());
         assert_eq!(size_of::<PackedReference>(), 8);
+    }
+
+    #[test]
+    fn no_two_nodes_have_the_same_index_and_generation() {
+        let space = crate::space::AddressSpace::new(1, 1, "urn:test");
+        let mut nodes = space.write();
+        let mut seen = std::collections::BTreeSet::new();
+        let before = nodes.len();
+        for number in 0..2 * (GENERATION_MAX + 1) + 10 {
+            let name = taktwerk_types::QualifiedName::new(1, "node");
+            let spec = crate::space::NodeSpec::object(NodeId::numeric(1, number), name);
+            let ix = nodes.add(spec, taktwerk_types::UtcTime::NULL).unwrap();
+            assert!(seen.insert(ix), "{ix:?} comes again");
+            nodes.delete(ix).unwrap();
+        }
+        assert_eq!(nodes.len(), before);
+        let indexes: std::collections::BTreeSet<u32> = seen.iter().map(|ix| ix.index).collect();
+        assert_eq!(indexes.len(), 3, "an index serves until its generations are used up");
+    }
+
+    #[test]
+    fn a_packed_reference_keeps_its_parts() {
+        let numbers = [0, 1, 0xffff, 0x1_0000, INDEX_MAX - 1, INDEX_MAX];
+        for reference_type in numbers {
+            for index in numbers {
+                for generation in [0, 1, GENERATION_MAX] {
+                    let target = NodeIx { index, generation };
+                    for is_forward in [true, false] {
+                        let plain = PackedReference::new(reference_type, is_forward, target);
+                        assert!(!plain.is_charged());
+                        for reference in [plain, plain.charged()] {
+                            assert_eq!(reference.target(), target);
+                            assert_eq!(reference.reference_type(), reference_type);
+                            assert_eq!(reference.is_forward(), is_forward);
+                        }
+                        assert!(plain.charged().is_charged());
+                    }
+                }
+            }
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The node tables: finding, adding and deleting nodes and references.
 
 use super::error::NodeError;
-use super::node::{Node, NodeKind, PackedReference, VariableExtra, VariableNode};
+use super::node::{GENERATION_MAX, INDEX_MAX, Node, NodeKind, PackedReference, VariableExtra, VariableNode};
 use super::page::{PAGE_SLOTS, Page};
 use super::slot::{Scalar, Snapshot};
 use super::spec::NodeSpec;
@@ -25,6 +25,10 @@ use taktwerk_types::{
     UtcTime, Variant,
 };
 
+/// How many nodes there may be besides the static ones.
+const NODES_MAX: usize = 8_000_000;
+const _: () = assert!(NODES_MAX + (NodeIx::DYNAMIC as usize) < INDEX_MAX as usize);
+
 /// Where a Variable's value comes from.
 #[derive(Debug)]
 pub(crate) enum ValueAt<'a> {
@@ -47,9 +51,8 @@ pub(crate) struct Nodes {
     /// Indexes into `nodes`, hashed by NodeId.
     table: HashTable<u32>,
     nodes: Vec<Option<Node>>,
-    /// Given to the next node: an index that is used again gets another generation.
-    next_generation: u32,
-    free: Vec<u32>,
+    /// Indexes of nodes that are gone, each with the generation of its next one.
+    free: Vec<NodeIx>,
     /// References from static nodes to others.
     pub(super) ns0_references: BTreeMap<u32, Vec<PackedReference>>,
     /// Live values of static Variables.
@@ -84,7 +87,6 @@ impl Nodes {
             hasher: DefaultHashBuilder::default(),
             table: HashTable::new(),
             nodes: Vec::new(),
-            next_generation: 0,
             free: Vec::new(),
             ns0_references: BTreeMap::new(),
             ns0_values: BTreeMap::new(),
@@ -95,7 +97,7 @@ impl Nodes {
             data_type_kinds: vec![0],
             slots,
             pages: Vec::new(),
-            nodes_max: 8_000_000,
+            nodes_max: NODES_MAX,
             added: None,
             names: super::names::Names::default(),
             access: AccessTable::new(),
@@ -215,6 +217,20 @@ impl Nodes {
         Some(NodeIx { index, generation: node.generation })
     }
 
+    /// Refuses references of nodes that are made when somebody asks for them: those of sessions.
+    pub(super) fn check_ends(&self, source: NodeIx, target: NodeIx) -> Result<(), NodeError> {
+        match [source, target].into_iter().find(|ix| !self.is_there(*ix)) {
+            Some(made) => Err(NodeError::Unknown(self.id_of(made))),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a node of a stored reference still exists.
+    #[inline]
+    fn is_there(&self, ix: NodeIx) -> bool {
+        ix.index < NodeIx::DYNAMIC || self.dynamic(ix).is_some()
+    }
+
     /// A node on the heap.
     pub(crate) fn dynamic(&self, ix: NodeIx) -> Option<&Node> {
         let at = ix.index.checked_sub(NodeIx::DYNAMIC)? as usize;
@@ -253,9 +269,9 @@ impl Nodes {
             });
         }
         let mut at = from;
-        let mut give = |at: usize, reference_type: u32, is_forward: bool, target: u32| -> bool {
-            match (self.ix(reference_type), self.ix(target)) {
-                (Some(reference_type), Some(target)) => {
+        let mut give = |at: usize, reference_type: u32, is_forward: bool, target: NodeIx| -> bool {
+            match self.ix(reference_type) {
+                Some(reference_type) if self.is_there(target) => {
                     each(at, Reference { reference_type, is_forward, target })
                 }
                 _ => true,
@@ -266,7 +282,8 @@ impl Nodes {
             let fixed = Ns0::get().references(ix.index);
             before = fixed.len();
             for reference in fixed.skip(from) {
-                if !give(at, reference.reference_type, reference.is_forward, reference.target) {
+                let target = NodeIx::ns0(reference.target);
+                if !give(at, reference.reference_type, reference.is_forward, target) {
                     return;
                 }
                 at += 1;
@@ -276,7 +293,7 @@ impl Nodes {
             self.dynamic(ix).map_or(&[], |node| node.references.as_slice())
         };
         for reference in packed.get(at - before..).unwrap_or_default() {
-            if !give(at, reference.reference_type(), reference.is_forward(), reference.target) {
+            if !give(at, reference.reference_type(), reference.is_forward(), reference.target()) {
                 return;
             }
             at += 1;
@@ -636,6 +653,7 @@ impl Nodes {
         if id.is_null() || self.resolve(id.as_ref()).is_some() {
             return Err(NodeError::IdExists(id));
         }
+        // Indexes that are not used again count as nodes: they keep their place.
         if self.nodes.len() - self.free.len() >= self.nodes_max {
             return Err(NodeError::Full(self.nodes_max));
         }
@@ -668,12 +686,13 @@ impl Nodes {
         if browse_name.namespace_index != id.namespace_index {
             extra.browse_namespace = Some(browse_name.namespace_index);
         }
-        let at = self.free.pop().unwrap_or_else(|| {
+        let ix = self.free.pop().unwrap_or_else(|| {
             self.nodes.push(None);
-            u32::try_from(self.nodes.len() - 1).unwrap_or(u32::MAX)
+            let at = u32::try_from(self.nodes.len() - 1).unwrap_or(u32::MAX);
+            NodeIx { index: at.saturating_add(NodeIx::DYNAMIC), generation: 0 }
         });
-        let generation = self.next_generation;
-        self.next_generation = generation.wrapping_add(1);
+        let NodeIx { index, generation } = ix;
+        let at = index - NodeIx::DYNAMIC;
         let hash = hash(&self.hasher, id.as_ref());
         let node = Node {
             identifier: id.identifier,
@@ -691,7 +710,7 @@ impl Nodes {
         // Growing rehashes by id, so the closure needs the tables but not `self.table`.
         let Self { hasher, table, nodes, .. } = self;
         table.insert_unique(hash, at, |at| rehash(hasher, nodes, *at));
-        Ok(NodeIx { index: at + NodeIx::DYNAMIC, generation })
+        Ok(ix)
     }
 
     /// Adds a reference and its inverse. `inverse` can be left out for references to types, which would otherwise
@@ -707,9 +726,10 @@ impl Nodes {
         if class != Some(NodeClass::REFERENCE_TYPE) {
             return Err(NodeError::ReferenceType(self.id_of(reference_type)));
         }
-        self.push_reference(source, PackedReference::new(reference_type.index, true, target.index));
+        self.check_ends(source, target)?;
+        self.push_reference(source, PackedReference::new(reference_type.index, true, target));
         if inverse {
-            self.push_reference(target, PackedReference::new(reference_type.index, false, source.index));
+            self.push_reference(target, PackedReference::new(reference_type.index, false, source));
         }
         Ok(())
     }
@@ -728,8 +748,9 @@ impl Nodes {
 
     pub(super) fn push_reference(&mut self, at: NodeIx, reference: PackedReference) {
         if reference.is_forward() {
-            self.index_reference(at, reference.reference_type(), reference.target);
+            self.index_reference(at, reference.reference_type(), reference.target());
         }
+        self.make_room(at);
         if at.index < NodeIx::DYNAMIC {
             self.ns0_references.entry(at.index).or_default().push(reference);
         } else if let Some(node) = self.dynamic_mut(at) {
@@ -737,8 +758,47 @@ impl Nodes {
         }
     }
 
-    /// Deletes a node of the heap with all references from and to it.
-    pub(crate) fn delete(&mut self, ix: NodeIx) -> Result<(), NodeError> {
+    /// Removes the references to nodes that are gone before a list of references grows: as lists grow by doubling, that
+    /// costs no more than the growing.
+    fn make_room(&mut self, at: NodeIx) {
+        let mut charged = 0;
+        let mut removed = 0;
+        let mut is_kept = |nodes: &Self, reference: &PackedReference| {
+            let is_kept = nodes.is_there(reference.target());
+            charged += usize::from(!is_kept && reference.is_charged());
+            removed += usize::from(!is_kept);
+            is_kept
+        };
+        if at.index < NodeIx::DYNAMIC {
+            let Some(references) = self.ns0_references.get_mut(&at.index) else { return };
+            if references.len() < references.capacity() {
+                return;
+            }
+            let mut references = core::mem::take(references);
+            references.retain(|reference| is_kept(self, reference));
+            self.ns0_references.insert(at.index, references);
+        } else {
+            let Some(node) = self.dynamic_mut(at) else { return };
+            if node.references.len() < node.references.capacity() {
+                return;
+            }
+            let mut references = core::mem::take(&mut node.references);
+            references.retain(|reference| is_kept(self, reference));
+            if let Some(node) = self.dynamic_mut(at) {
+                node.references = references;
+            }
+        }
+        if let Some(added) = self.added.as_mut().filter(|_| charged > 0) {
+            added.forget_references(charged);
+        }
+        if removed > 0 {
+            // It has their names too, and is made anew when it is needed.
+            self.names.remove_parent(at.index);
+        }
+    }
+
+    /// Deletes a node of the heap with all references from and to it. Says how many references were looked at.
+    pub(crate) fn delete(&mut self, ix: NodeIx) -> Result<usize, NodeError> {
         if ix.index < NodeIx::DYNAMIC {
             return Err(NodeError::Static(self.id_of(ix)));
         }
@@ -754,24 +814,29 @@ impl Nodes {
         if let Some(added) = &mut self.added {
             added.forget_references(charged);
         }
+        let mut looked_at = others.len();
         for Reference { reference_type, is_forward, target: other } in others {
             if !is_forward {
                 self.unindex_reference(other, reference_type, ix);
             }
             if other.index < NodeIx::DYNAMIC {
                 if let Some(references) = self.ns0_references.get_mut(&other.index) {
-                    references.retain(|reference| reference.target != ix.index);
+                    looked_at += references.len();
+                    references.retain(|reference| reference.target() != ix);
                 }
             } else if let Some(node) = self.dynamic_mut(other) {
-                node.references.retain(|reference| reference.target != ix.index);
+                looked_at += node.references.len();
+                node.references.retain(|reference| reference.target() != ix);
             }
         }
         if let Some(NodeClass::OBJECT_TYPE | NodeClass::VARIABLE_TYPE | NodeClass::REFERENCE_TYPE) = class {
-            self.forget_type(ix.index);
+            self.forget_type(ix);
         }
         self.names.remove_parent(ix.index);
         let at = ix.index - NodeIx::DYNAMIC;
-        let Some(node) = self.nodes.get_mut(at as usize).and_then(Option::take) else { return Ok(()) };
+        let Some(node) = self.nodes.get_mut(at as usize).and_then(Option::take) else {
+            return Ok(looked_at);
+        };
         let hash = hash(&self.hasher, node.id_ref());
         if let Ok(entry) = self.table.find_entry(hash, |candidate| *candidate == at) {
             entry.remove();
@@ -781,15 +846,18 @@ impl Nodes {
             self.slots.handle(&slot).close();
             self.slots.release(slot);
         }
-        self.free.push(at);
-        Ok(())
+        // An index whose generations are used up is left alone: no reference may mean another node.
+        if node.generation < GENERATION_MAX {
+            self.free.push(NodeIx { generation: node.generation + 1, ..ix });
+        }
+        Ok(looked_at)
     }
 
     /// Removes the references of all nodes to a type that is deleted: instances are not among the type's own references.
-    fn forget_type(&mut self, index: u32) {
+    fn forget_type(&mut self, ix: NodeIx) {
         let mut charged = 0;
         let mut keep = |reference: &PackedReference| {
-            let kept = reference.target != index && reference.reference_type() != index;
+            let kept = reference.target() != ix && reference.reference_type() != ix.index;
             charged += usize::from(!kept && reference.is_charged() && reference.is_forward());
             kept
         };

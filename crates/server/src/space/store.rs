@@ -382,5 +382,11 @@ impl SlotHandle {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+// Two attributes: clippy allows what tests may do only below a plain one.
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests;
+
+#[cfg(test)]
+#[cfg(loom)]
+mod model;

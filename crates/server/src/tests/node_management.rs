@@ -111,6 +111,25 @@ fn unrefer(
     client.call(server, &request).unwrap().results.remove(0)
 }
 
+fn unrefer_one_end(
+    client: &mut Client,
+    server: &mut Server,
+    source: NodeId,
+    is_forward: bool,
+    target: NodeId,
+) -> StatusCode {
+    let item = DeleteReferencesItem {
+        source_node_id: source,
+        reference_type_id: r::ORGANIZES.into(),
+        is_forward,
+        target_node_id: target.into(),
+        delete_bidirectional: false,
+    };
+    let request =
+        DeleteReferencesRequest { request_header: client.header(), references_to_delete: vec![item] };
+    client.call(server, &request).unwrap().results.remove(0)
+}
+
 fn browse(
     client: &mut Client,
     server: &mut Server,
@@ -485,6 +504,83 @@ fn references_are_added_once_and_deleted() {
     assert_eq!(refer(&mut client, &mut server, item()), StatusCode::GOOD);
     delete(&mut client, &mut server, &[two, one]);
     assert_eq!(server.used(Category::AddedNodes), 0);
+}
+
+#[test]
+fn a_reference_does_not_reach_the_next_node_of_its_index() {
+    for is_forward in [true, false] {
+        let mut server = server();
+        let mut client = server.session();
+        let id = |text: &str| NodeId::string(1, text);
+        for name in ["holder", "gone"] {
+            assert_eq!(
+                add_one(&mut client, &mut server, object(id(name), name)).status_code,
+                StatusCode::GOOD
+            );
+        }
+        let (from, to) = if is_forward { ("holder", "gone") } else { ("gone", "holder") };
+        assert_eq!(
+            refer(&mut client, &mut server, reference(id(from), r::ORGANIZES, id(to))),
+            StatusCode::GOOD
+        );
+        // The end at the node that is deleted goes alone.
+        assert_eq!(
+            unrefer_one_end(&mut client, &mut server, id("gone"), !is_forward, id("holder")),
+            StatusCode::GOOD
+        );
+        assert_eq!(delete(&mut client, &mut server, &[id("gone")]), [StatusCode::GOOD]);
+        // It takes the place of the deleted one.
+        let next = add_one(&mut client, &mut server, object(id("next"), "next"));
+        assert_eq!(next.status_code, StatusCode::GOOD);
+        let seen = browse(&mut client, &mut server, id("holder"), BrowseDirection::BOTH);
+        let seen: Vec<&str> = seen.iter().map(|found| found.browse_name.name.as_str()).collect();
+        assert!(!seen.contains(&"next"), "{seen:?}");
+        // The name below the holder is free for another one.
+        let item = AddNodesItem { parent_node_id: expanded(id("holder")), ..object(id("child"), "next") };
+        assert_eq!(add_one(&mut client, &mut server, item).status_code, StatusCode::GOOD);
+    }
+}
+
+#[test]
+fn ends_that_are_left_of_references_are_paid_for_and_go() {
+    const ROUNDS: usize = 300;
+    let mut server = server();
+    let account = server.space.read().added_account().unwrap();
+    let mut client = server.session();
+    let id = |text: &str| NodeId::string(1, text);
+    let kept = || account.used(crate::account::Category::AddedNodes);
+    let before = kept();
+    for name in ["a", "b"] {
+        assert_eq!(add_one(&mut client, &mut server, object(id(name), name)).status_code, StatusCode::GOOD);
+    }
+    assert_eq!(refer(&mut client, &mut server, reference(id("a"), r::ORGANIZES, id("b"))), StatusCode::GOOD);
+    let with_one = kept();
+    for _ in 0..ROUNDS {
+        // One end goes, and the reference is made whole again: nothing piles up.
+        assert_eq!(unrefer_one_end(&mut client, &mut server, id("a"), true, id("b")), StatusCode::GOOD);
+        assert_eq!(kept(), with_one, "the other end is still there");
+        assert_eq!(
+            refer(&mut client, &mut server, reference(id("a"), r::ORGANIZES, id("b"))),
+            StatusCode::GOOD
+        );
+        assert_eq!(kept(), with_one);
+    }
+    let inverse = browse(&mut client, &mut server, id("b"), BrowseDirection::INVERSE);
+    assert_eq!(inverse.len(), 2, "from its folder and from a, once: {inverse:?}");
+    for round in 0..ROUNDS {
+        // The node behind an end goes: what is left of the reference goes before there are many.
+        let name = format!("n{round}");
+        assert_eq!(add_one(&mut client, &mut server, object(id(&name), &name)).status_code, StatusCode::GOOD);
+        assert_eq!(
+            refer(&mut client, &mut server, reference(id("a"), r::ORGANIZES, id(&name))),
+            StatusCode::GOOD
+        );
+        assert_eq!(unrefer_one_end(&mut client, &mut server, id(&name), false, id("a")), StatusCode::GOOD);
+        assert_eq!(delete(&mut client, &mut server, &[id(&name)]), [StatusCode::GOOD]);
+    }
+    assert!(kept() < with_one + 64 * 64, "{} bytes for references to nothing", kept() - with_one);
+    assert_eq!(delete(&mut client, &mut server, &[id("a"), id("b")]), [StatusCode::GOOD; 2]);
+    assert_eq!(kept(), before, "everything that was charged was given back");
 }
 
 #[test]

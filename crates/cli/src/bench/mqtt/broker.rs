@@ -41,7 +41,7 @@ impl Broker {
         let peer = peers::find(name).filter(|peer| peer.role == Role::Mqtt).ok_or_else(|| {
             Failure::Usage(format!("{name:?} is no broker; there are mosquitto and rumqttd"))
         })?;
-        crate::commands::lab::clean_up();
+        crate::leftovers::clean_up();
         let options = PeerOptions { cpus: arguments.peer_cpu.clone(), ..PeerOptions::default() };
         let running = peers::start(peer, &peers::directory(), &options)
             .map_err(|error| Failure::Environment(error.to_string()))?;

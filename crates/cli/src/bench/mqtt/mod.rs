@@ -11,7 +11,7 @@ mod message;
 mod round_trip;
 
 use super::account::Account;
-use super::common::{check_rate, end_with_stdin};
+use super::common::check_rate;
 use super::report::Report;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -132,7 +132,7 @@ pub(super) struct Outcome {
 /// Runs `bench mqtt`.
 pub(crate) fn run(arguments: &MqttArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     if arguments.exit_with_stdin {
-        end_with_stdin()?;
+        crate::supervised::end_with_stdin()?;
     }
     if let Some(cpus) = &arguments.cpu {
         cpus.pin().map_err(|error| Failure::Environment(error.to_string()))?;

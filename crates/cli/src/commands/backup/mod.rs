@@ -39,7 +39,7 @@ struct Source {
 
 /// Writes an archive.
 pub(crate) fn run(arguments: &BackupArgs, output: Output) -> Result<(), Failure> {
-    let config = crate::config::load(&arguments.config)?;
+    let config = crate::config_file::load(&arguments.config)?;
     let target = &arguments.archive;
     if target.exists() {
         return Err(Failure::Usage(format!("{} exists already; name another file", target.display())));

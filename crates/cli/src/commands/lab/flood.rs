@@ -1,8 +1,8 @@
 //! `taktwerk lab flood`: attacks on a server on this machine, and whether honest clients notice.
 
-use super::clean_up;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::leftovers::clean_up;
 use crate::output::Output;
 use crate::serve::{APPLICATION_NAME, APPLICATION_URI};
 use clap::Args;

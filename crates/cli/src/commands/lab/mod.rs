@@ -28,8 +28,6 @@ use std::io;
 use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
 use std::time::Duration;
-use taktwerk_lab::cpu as measured_cpu;
-use taktwerk_lab::orphans;
 use taktwerk_lab::peers as installed;
 use taktwerk_lab::place::Place;
 use taktwerk_lab::store::{self, Store, StoreError};
@@ -108,24 +106,10 @@ impl From<StoreError> for Failure {
     }
 }
 
-/// Takes away what laboratories that were killed have left: programs, control groups, governors. Says what that was.
-fn clean() -> Vec<String> {
-    let mut cleaned = orphans::clean();
-    cleaned.extend(measured_cpu::clean());
-    cleaned
-}
-
-/// The same, before something is started.
-pub(crate) fn clean_up() {
-    for left in clean() {
-        tracing::info!("left by a laboratory that was killed: {left}");
-    }
-}
-
 /// This machine, and this program or another build of it.
 pub(crate) fn place(program: Option<&PathBuf>) -> Result<Place, Failure> {
     // First of all: groups of a laboratory that was killed take CPUs from everybody, this one included.
-    clean_up();
+    crate::leftovers::clean_up();
     let exe = match program {
         Some(program) => program.clone(),
         None => std::env::current_exe()

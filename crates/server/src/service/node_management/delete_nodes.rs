@@ -105,10 +105,10 @@ impl DeleteNodes {
             )
         });
         // Who refers to a type is found by looking at all nodes.
-        let units = if is_type { nodes.len() as i64 / 8 } else { unit::NODE };
+        let everywhere = if is_type { nodes.len() } else { 0 };
         self.parts.extend(nodes.added_parts(ix));
-        // It is not one of the static nodes, so this succeeds.
-        let _ = nodes.delete(ix);
-        units
+        // It is not one of the static nodes, so this succeeds. A parent of many nodes is looked through.
+        let looked_at = nodes.delete(ix).unwrap_or(0) + everywhere;
+        unit::NODE + looked_at as i64 / 8
     }
 }

@@ -1,0 +1,67 @@
+//! `cargo xtask loom`: the lock-free parts under every order of steps, by the model checker of that name.
+//!
+//! They are compiled with `--cfg loom`, which puts loom's atomics in the place of the machine's. That is another build of
+//! everything below the server, so it has a target directory of its own.
+
+use crate::Failure;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// The modules with models.
+const MODELS: [(&str, &str); 1] = [("taktwerk-server", "space::store::model")];
+
+/// Runs all models.
+pub(crate) fn run(root: &Path) -> Result<(), Failure> {
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into).join("loom");
+    for (package, models) in MODELS {
+        let mut child = Command::new("cargo")
+            .args(["test", "--package", package, "--lib", models, "--target-dir"])
+            .arg(&target)
+            .current_dir(root)
+            .env("RUSTFLAGS", "--cfg loom")
+            // Thousands of runs: worth a minute of compiling. Checks of overflow and assertions stay on.
+            .env("CARGO_PROFILE_DEV_OPT_LEVEL", "2")
+            .env("CARGO_PROFILE_DEV_DEBUG", "0")
+            .env("CARGO_INCREMENTAL", "0")
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("cargo does not start: {error}"))?;
+        let mut count = 0;
+        for line in child.stdout.take().map(BufReader::new).into_iter().flat_map(BufRead::lines) {
+            let line = line.map_err(|error| format!("its output cannot be read: {error}"))?;
+            println!("{line}");
+            count += passed(&line);
+        }
+        let status = child.wait().map_err(|error| format!("cargo cannot be waited for: {error}"))?;
+        if !status.success() {
+            return Err(format!("the models of {package} do not hold: {status}"));
+        }
+        if count == 0 {
+            return Err(format!("{package} has no models in {models}: they have moved"));
+        }
+    }
+    Ok(())
+}
+
+/// How many tests a closing line of the test runner counts as passed.
+fn passed(line: &str) -> u64 {
+    let Some(rest) = line.strip_prefix("test result: ok. ") else { return 0 };
+    rest.split(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::passed;
+
+    #[test]
+    fn closing_lines_are_counted() {
+        assert_eq!(
+            passed("test result: ok. 14 passed; 0 failed; 0 ignored; 0 measured; 900 filtered out"),
+            14
+        );
+        assert_eq!(passed("test result: FAILED. 14 passed; 1 failed"), 0);
+        assert_eq!(passed("test copies_are_whole ... ok"), 0);
+    }
+}

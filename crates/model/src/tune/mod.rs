@@ -5,12 +5,14 @@
 //! - [`search`](mod@search): from coarse to fine, with whatever can [`Evaluate`] settings: the formulas, a simulation, a measurement;
 //! - [`front`]: the Pareto front and its knee;
 //! - [`explain`]: one sentence per setting;
-//! - [`write`]: configurations of servers and clients.
+//! - [`write`]: configurations of servers and clients;
+//! - [`confirm`]: a scenario that measures what was promised.
 
 //!
 //! Nothing here measures or simulates: a caller brings that.
 
 pub mod analytic;
+pub mod confirm;
 pub mod constraint;
 pub mod document;
 pub mod explain;

@@ -19,6 +19,7 @@ use taktwerk_lab::table::{Align, Table};
 use taktwerk_lab::tuning::Simulation;
 use taktwerk_model::Model;
 use taktwerk_model::tune::analytic::Analytic;
+use taktwerk_model::tune::confirm;
 use taktwerk_model::tune::explain::{self, Reason};
 use taktwerk_model::tune::problem::Options;
 use taktwerk_model::tune::search::Point;
@@ -59,7 +60,8 @@ pub(crate) struct TuneArgs {
     #[arg(long)]
     no_simulation: bool,
 
-    /// Write server.toml, client.toml, publishednodes.json, telegraf.conf and front.svg into this directory.
+    /// Write server.toml, client.toml, publishednodes.json, telegraf.conf and front.svg into this directory, and confirm.toml,
+    /// a scenario that measures what is promised, if the laboratory has such a load.
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
 
@@ -291,12 +293,20 @@ fn save(
         super::lab::write_whole(&directory.join(file.name), &file.text)?;
         names.push(file.name);
     }
+    let confirm = confirm::scenario(problem, tuned);
+    if let Ok(text) = &confirm {
+        super::lab::write_whole(&directory.join("confirm.toml"), text)?;
+        names.push("confirm.toml");
+    }
     super::lab::write_whole(&directory.join("front.svg"), &chart::front(problem, tuned).file())?;
     names.push("front.svg");
     if output.is_json() {
         return Ok(());
     }
     output.text(&format!("\nwritten to {}: {}", directory.display(), names.join(", ")))?;
+    if let Err(why) = confirm {
+        output.text(wrapped("", &format!("No confirm.toml: {why}.")).trim_end())?;
+    }
     let has_nodes =
         problem.nodes.iter().zip(&problem.signals).all(|(nodes, one)| nodes.len() >= one.count as usize);
     if has_nodes {

@@ -1,0 +1,125 @@
+//! What `taktwerk tune` writes is read by those who use it.
+
+#![allow(clippy::unwrap_used)] // a test that panics has failed
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use taktwerk_config::ConfigFile;
+
+const PLANT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/lab/plants/cavalieri.toml");
+
+/// A folder that is gone at the end.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("taktwerk-tuned-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    /// Tunes the paper's plant with formulas: quick.
+    fn tune(&self, more: &[&str]) -> Value {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_taktwerk"));
+        let out = self.0.join("tuned");
+        command.args(["tune", PLANT, "--no-simulation", "--json", "-o"]).arg(&out).args(more);
+        let output = command.current_dir(&self.0).stdin(Stdio::null()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join("tuned").join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The server's own reader takes the file once it says who may log on, which is not for tuning to decide.
+fn server(path: &Path) -> ConfigFile {
+    let refused = ConfigFile::load(path).unwrap_err().to_string();
+    assert!(refused.contains("nobody can log on"), "{refused}");
+    let text = std::fs::read_to_string(path).unwrap();
+    assert!(text.contains("add [identities] first"), "{text}");
+    let text = format!("{text}\n[identities]\nanonymous = true\n");
+    ConfigFile::parse(path, &text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn every_file_is_read_and_has_the_recommended_settings() {
+    let place = Place::new("files");
+    let told = place.tune(&["--endpoint", "opc.tcp://plc7:4840"]);
+    let best = &told["recommended"];
+    let interval = best["publishing_ms"].as_f64().unwrap();
+    assert_eq!(best["security"], "sign-and-encrypt");
+
+    let configuration = server(&place.path("server.toml"));
+    let modes = configuration.modes().unwrap();
+    assert_eq!(format!("{modes:?}"), "[SignAndEncrypt]");
+    let mut limits = taktwerk_server::Limits::default();
+    configuration.apply_limits(&mut limits);
+    assert!(limits.subscriptions.publishing_interval_min <= interval, "{limits:?}");
+
+    // OPC Publisher: a list of endpoints with their nodes.
+    let publisher: Value = serde_json::from_str(&place.text("publishednodes.json")).unwrap();
+    let [endpoint] = &publisher.as_array().unwrap()[..] else { panic!("{publisher}") };
+    assert_eq!(endpoint["EndpointUrl"], "opc.tcp://plc7:4840");
+    assert_eq!(endpoint["UseSecurity"], true);
+    assert_eq!(endpoint["EndpointSecurityMode"], "SignAndEncrypt");
+    let nodes = endpoint["OpcNodes"].as_array().unwrap();
+    assert_eq!(nodes.len(), 15);
+    for node in nodes {
+        assert_eq!(node["OpcPublishingInterval"].as_f64(), Some(interval.round()), "{node}");
+        assert!(node["QueueSize"].as_u64().unwrap() >= 2 && node["Id"].is_string(), "{node}");
+    }
+
+    // Telegraf: the input plugin opcua_listener.
+    let telegraf: toml::Table = place.text("telegraf.conf").parse().unwrap();
+    let listener = &telegraf["inputs"]["opcua_listener"][0];
+    assert_eq!(listener["endpoint"].as_str(), Some("opc.tcp://plc7:4840"));
+    assert_eq!(listener["security_mode"].as_str(), Some("SignAndEncrypt"));
+    assert_eq!(listener["nodes"].as_array().unwrap().len(), 15);
+    assert_eq!(listener["subscription_interval"].as_str(), Some(&*format!("{}us", (interval * 1e3).round())));
+
+    let client: toml::Table = place.text("client.toml").parse().unwrap();
+    let subscription = &client["subscription"];
+    assert_eq!(subscription["requested_publishing_interval_ms"].as_float(), Some(interval));
+    assert!(place.text("front.svg").starts_with("<svg"));
+}
+
+#[test]
+fn a_clock_for_publish_requests_and_a_number_of_them_exclude_each_other() {
+    let place = Place::new("clock");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_taktwerk"));
+    command.args(["tune", PLANT, "--no-simulation", "--set", "tune.search.publish_requests=[1,2]"]);
+    let output = command.current_dir(&place.0).stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("tune.publish_every") && said.contains("remove one of both"), "{said}");
+}
+
+#[test]
+fn the_laboratory_takes_the_scenario_that_confirms_it() {
+    let place = Place::new("confirm");
+    let plant = place.0.join("plant.toml");
+    std::fs::write(&plant, "link = \"ppp-2m\"\n[[signals]]\ncount = 15\nperiod_ms = 10\n").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_taktwerk"));
+    command.args(["tune", "plant.toml", "--no-simulation", "-o", "tuned"]).current_dir(&place.0);
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success() && String::from_utf8_lossy(&output.stdout).contains("confirm.toml"));
+    let scenario =
+        taktwerk_lab::scenario::Scenario::parse(&place.text("confirm.toml"), "confirm.toml").unwrap();
+    let [condition] = &scenario.conditions()[..] else { panic!("{scenario:?}") };
+    assert_eq!((condition.link.as_deref(), condition.items), (Some("ppp-2m"), Some(15)));
+    assert_eq!((condition.server.update_ms, scenario.thresholds.len()), (10.0, 2));
+}

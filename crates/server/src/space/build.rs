@@ -248,7 +248,9 @@ impl AddressSpace {
     /// # Errors
     /// The id is taken, or parent, reference type, type or namespace do not exist. Nothing is added then.
     pub fn add_node(&self, spec: NodeSpec, under: Under<'_>, now: UtcTime) -> Result<(), NodeError> {
-        add_under(&mut self.write(), spec, under, None, now).map(|_| ())
+        add_under(&mut self.write(), spec, under, None, now)?;
+        self.raise_model_changes(now);
+        Ok(())
     }
 
     /// Adds many nodes under the same parent, some at a time: what fills a space with 100 000 variables. Services go on
@@ -270,6 +272,7 @@ impl AddressSpace {
                 add_under(&mut nodes, spec, under, None, now)?;
             }
             drop(nodes);
+            self.raise_model_changes(now);
             self.give_way();
         }
         Ok(())
@@ -417,6 +420,7 @@ impl AddressSpace {
         now: UtcTime,
     ) -> Result<Vec<(String, NodeId)>, NodeError> {
         let added = add_instance(&mut self.write(), spec, under, optional, None, now)?;
+        self.raise_model_changes(now);
         Ok(added.into_iter().map(|(path, id, _)| (path, id)).collect())
     }
 }
@@ -437,11 +441,15 @@ pub(crate) fn add_instance(
     let root = add_under(nodes, spec, under, owner, now)?;
     added.push((String::new(), instance_id, root));
     if let Err(error) = add_members(nodes, root, &[type_ix], Wanted { optional, owner }, &mut added, 0, now) {
+        nodes.note_added(root);
         for (_, _, ix) in added.into_iter().rev() {
             // They were added a moment ago, so this can only succeed.
             let _ = nodes.delete(ix);
         }
         return Err(error);
+    }
+    for (_, _, ix) in &added {
+        nodes.note_added(*ix);
     }
     Ok(added)
 }

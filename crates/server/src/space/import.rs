@@ -147,6 +147,9 @@ impl Importer {
             }
         }
         add_references(&mut nodes, &sets, &mut imported.warnings);
+        for ix in &added {
+            nodes.note_added(*ix);
+        }
         for model in sets.iter().flat_map(|set| &set.models) {
             let restrictions = Some(model.access_restrictions).filter(|bits| *bits != 0);
             let access = access_of(&model.role_permissions, restrictions);
@@ -156,6 +159,7 @@ impl Importer {
             }
         }
         drop(nodes);
+        space.raise_model_changes(now);
         imported.node_count = added.len();
         self.types = types;
         self.models.extend(sets.into_iter().flat_map(|set| set.models));

@@ -9,7 +9,7 @@
 //! - `attributes`: the attributes that depend on the session; `decisions`: what a session may do with a node; `rights`: the
 //!   same for the application's own code; `data_type`: which built-in type a DataType is encoded as;
 //! - `metadata`, `role_set`: what the NamespaceMetadata objects and the RoleSet show;
-//! - `history`: which Variables have a history;
+//! - `history`: which Variables have a history; `versions`: NodeVersions and model changes;
 //! - `events`: where in the address space events can be seen; `audit`: AuditEvents; `alarms`: conditions;
 //! - [`build`]: builders for applications; [`import`]: NodeSets at run time.
 
@@ -39,6 +39,7 @@ pub(crate) mod slot;
 pub(crate) mod spec;
 pub(crate) mod store;
 mod sync;
+mod versions;
 pub(crate) mod view;
 
 pub use crate::node_ix::{NodeIx, Reference};

@@ -71,6 +71,7 @@ pub(crate) struct Nodes {
     /// What clients have added; `None` if they cannot.
     pub(super) added: Option<super::added::Added>,
     pub(super) names: super::names::Names,
+    pub(super) versions: super::versions::Versions,
     access: AccessTable,
 }
 
@@ -100,6 +101,7 @@ impl Nodes {
             nodes_max: NODES_MAX,
             added: None,
             names: super::names::Names::default(),
+            versions: super::versions::Versions::default(),
             access: AccessTable::new(),
         };
         nodes.access.add_namespace(application_uri);
@@ -756,6 +758,8 @@ impl Nodes {
         } else if let Some(node) = self.dynamic_mut(at) {
             node.references.push(reference);
         }
+        let (kind, target) = (reference.reference_type(), reference.target());
+        self.note_reference_added(at, kind, reference.is_forward(), target);
     }
 
     /// Removes the references to nodes that are gone before a list of references grows: as lists grow by doubling, that
@@ -807,6 +811,10 @@ impl Nodes {
             others.push(reference);
             true
         });
+        self.note_deleted(ix);
+        for reference in &others {
+            self.note_reference_deleted(reference.target, !reference.is_forward, ix);
+        }
         let class = self.view(ix).map(|view| view.class());
         let charged = self
             .dynamic(ix)

@@ -107,7 +107,7 @@ pub(super) fn create(
 }
 
 /// A client that monitors the events of a node.
-fn watching(server: &mut Server, node: NodeId, filter: &EventFilter) -> (Client, u32, u32) {
+pub(super) fn watching(server: &mut Server, node: NodeId, filter: &EventFilter) -> (Client, u32, u32) {
     let mut client = server.session();
     let id = subscription(&mut client, server);
     let result = create(&mut client, server, id, item(node, parameters(filter, 0)));

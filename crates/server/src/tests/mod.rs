@@ -16,6 +16,7 @@ mod history;
 mod hostile;
 mod limits;
 mod method;
+mod model_changes;
 mod node_management;
 mod secured;
 mod session;

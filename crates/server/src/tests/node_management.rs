@@ -17,15 +17,15 @@ use taktwerk_types::{
     BuiltInType, DataValue, ExpandedNodeId, ExtensionObject, LocalizedText, QualifiedName, UaString, Variant,
 };
 
-fn server() -> Server {
+pub(super) fn server() -> Server {
     Server::with(|config| config.node_management = true)
 }
 
-fn expanded(id: impl Into<NodeId>) -> ExpandedNodeId {
+pub(super) fn expanded(id: impl Into<NodeId>) -> ExpandedNodeId {
     ExpandedNodeId::from(id.into())
 }
 
-fn object(id: NodeId, name: &str) -> AddNodesItem {
+pub(super) fn object(id: NodeId, name: &str) -> AddNodesItem {
     AddNodesItem {
         parent_node_id: expanded(object_ids::OBJECTS_FOLDER),
         reference_type_id: r::ORGANIZES.into(),
@@ -37,7 +37,7 @@ fn object(id: NodeId, name: &str) -> AddNodesItem {
     }
 }
 
-fn double(id: NodeId, parent: impl Into<NodeId>, name: &str, value: f64) -> AddNodesItem {
+pub(super) fn double(id: NodeId, parent: impl Into<NodeId>, name: &str, value: f64) -> AddNodesItem {
     let attributes = VariableAttributes {
         specified_attributes: (NodeAttributesMask::VALUE.0
             | NodeAttributesMask::DATA_TYPE.0
@@ -59,16 +59,20 @@ fn double(id: NodeId, parent: impl Into<NodeId>, name: &str, value: f64) -> AddN
     }
 }
 
-fn add_all(client: &mut Client, server: &mut Server, nodes: Vec<AddNodesItem>) -> Vec<AddNodesResult> {
+pub(super) fn add_all(
+    client: &mut Client,
+    server: &mut Server,
+    nodes: Vec<AddNodesItem>,
+) -> Vec<AddNodesResult> {
     let request = AddNodesRequest { request_header: client.header(), nodes_to_add: nodes };
     client.call(server, &request).unwrap().results
 }
 
-fn add_one(client: &mut Client, server: &mut Server, node: AddNodesItem) -> AddNodesResult {
+pub(super) fn add_one(client: &mut Client, server: &mut Server, node: AddNodesItem) -> AddNodesResult {
     add_all(client, server, vec![node]).remove(0)
 }
 
-fn delete(client: &mut Client, server: &mut Server, ids: &[NodeId]) -> Vec<StatusCode> {
+pub(super) fn delete(client: &mut Client, server: &mut Server, ids: &[NodeId]) -> Vec<StatusCode> {
     let nodes_to_delete =
         ids.iter().map(|id| DeleteNodesItem { node_id: id.clone(), delete_target_references: true });
     let request =
@@ -76,7 +80,7 @@ fn delete(client: &mut Client, server: &mut Server, ids: &[NodeId]) -> Vec<Statu
     client.call(server, &request).unwrap().results
 }
 
-fn reference(source: NodeId, kind: u32, target: NodeId) -> AddReferencesItem {
+pub(super) fn reference(source: NodeId, kind: u32, target: NodeId) -> AddReferencesItem {
     AddReferencesItem {
         source_node_id: source,
         reference_type_id: kind.into(),
@@ -87,12 +91,12 @@ fn reference(source: NodeId, kind: u32, target: NodeId) -> AddReferencesItem {
     }
 }
 
-fn refer(client: &mut Client, server: &mut Server, item: AddReferencesItem) -> StatusCode {
+pub(super) fn refer(client: &mut Client, server: &mut Server, item: AddReferencesItem) -> StatusCode {
     let request = AddReferencesRequest { request_header: client.header(), references_to_add: vec![item] };
     client.call(server, &request).unwrap().results.remove(0)
 }
 
-fn unrefer(
+pub(super) fn unrefer(
     client: &mut Client,
     server: &mut Server,
     source: NodeId,
@@ -130,7 +134,7 @@ fn unrefer_one_end(
     client.call(server, &request).unwrap().results.remove(0)
 }
 
-fn browse(
+pub(super) fn browse(
     client: &mut Client,
     server: &mut Server,
     id: NodeId,

@@ -57,6 +57,7 @@ pub(in super::super) fn work(
         list.done(unit::NODE * count as i64, before - list.body.remaining());
         cx.shared.space().give_way();
     }
+    space.raise_model_changes(cx.now.utc);
     Ok(())
 }
 

@@ -44,6 +44,7 @@ pub(in super::super) fn work(
         list.done(unit::NODE, before - list.body.remaining());
         cx.shared.space().give_way();
     }
+    space.raise_model_changes(cx.now.utc);
     Ok(())
 }
 

@@ -72,6 +72,7 @@ impl DeleteNodes {
             }
             cx.shared.space().give_way();
         }
+        space.raise_model_changes(cx.now.utc);
         Ok(())
     }
 

@@ -12,6 +12,8 @@
 //! - AddReferences: AddReference on both ends.
 //! - DeleteNodes: DeleteNode on the node. DeleteReferences: RemoveReference on both ends.
 //!
+//! Changes of nodes with a NodeVersion are told in one event per turn of a request (`space/versions.rs`).
+//!
 //! What the application has made is protected: it can be deleted only where RolePermissions grant it explicitly. The
 //! nodes of the specification cannot be deleted.
 

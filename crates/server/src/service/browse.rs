@@ -13,12 +13,13 @@ use crate::limits::Limits;
 use crate::session::continuation::{BrowsePoint, Point, Points};
 use crate::space::nodes::Nodes;
 use crate::space::view::NodeView;
+use crate::space::views::Scope;
 use crate::space::{NodeIx, Reference};
 use crate::work::unit;
 use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_schema::{BrowseNextResponse, BrowseResponse, NodeClass, PermissionType};
 use taktwerk_types::codec::{encode_bytes, encode_len};
-use taktwerk_types::{Decode, DecodeError, Decoder, Encode, NodeIdRef, StatusCode, UtcTime};
+use taktwerk_types::{Decode, DecodeError, Decoder, Encode, NodeIdRef, StatusCode};
 
 /// Fewest bytes of an encoded BrowseDescription.
 pub(crate) const DESCRIPTION_LEN_MIN: usize = 2 + 4 + 2 + 1 + 4 + 4;
@@ -60,9 +61,18 @@ impl<'a> Description<'a> {
         nodes: &Nodes,
         decisions: &Decisions,
         count_max: usize,
+        view: Option<NodeIx>,
+        units: &mut i64,
     ) -> Result<BrowsePoint, StatusCode> {
         let node = nodes.resolve(self.node_id).ok_or_else(|| unknown(self.node_id))?;
         decisions.check(nodes, node, PermissionType::BROWSE)?;
+        if let Some(view) = view {
+            let (is_in_view, followed) = nodes.is_in_view(view, node);
+            *units -= followed * unit::REFERENCE;
+            if !is_in_view {
+                return Err(StatusCode::BAD_NODE_NOT_IN_VIEW);
+            }
+        }
         let reference_type = reference_type(nodes, self.reference_type)?;
         let (forward, inverse) = match self.direction {
             0 => (true, false),
@@ -72,6 +82,7 @@ impl<'a> Description<'a> {
         };
         Ok(BrowsePoint {
             node,
+            view,
             reference_type,
             include_subtypes: self.include_subtypes,
             forward,
@@ -117,6 +128,8 @@ pub(crate) fn reference_type(nodes: &Nodes, id: NodeIdRef<'_>) -> Result<Option<
 pub(crate) struct Browse {
     /// References at a time.
     count_max: usize,
+    /// The View that is browsed.
+    view: Option<NodeIx>,
     walk: Option<Walk>,
 }
 
@@ -155,14 +168,11 @@ pub(crate) fn browse(
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
     let mut body = request.body.clone();
-    let view_id = NodeIdRef::decode(&mut body)?;
-    let _view_timestamp = UtcTime::decode(&mut body)?;
-    let _view_version = u32::decode(&mut body)?;
+    let scope = Scope::decode(&mut body)?;
     let max_references = u32::decode(&mut body)?;
-    if !view_id.is_null() {
-        // The whole address space is the only view there is.
-        return Err(Fault::peer(StatusCode::BAD_VIEW_ID_UNKNOWN, "Part 4 §5.9.2.3"));
-    }
+    let view = scope
+        .find(&cx.shared.space().read(), &caller.decisions)
+        .map_err(|status| Fault::peer(status, "Part 4 §5.9.2.3"))?;
     let limit = cx.shared.config().limits.references_per_browse_max;
     let count_max = match max_references as usize {
         0 => limit,
@@ -172,7 +182,7 @@ pub(crate) fn browse(
         session.points.begin_request();
     }
     encode_len(caller.count, reply.begin::<BrowseResponse>());
-    list::start(cx, caller, request, Cursor::Browse(Browse { count_max, walk: None }), reply)
+    list::start(cx, caller, request, Cursor::Browse(Browse { count_max, view, walk: None }), reply)
 }
 
 pub(crate) fn browse_next(
@@ -198,10 +208,11 @@ impl Browse {
         list: &mut List<'_>,
         reply: &mut Reply<'_>,
     ) -> Result<(), Fault> {
-        let Self { count_max, walk } = self;
+        let Self { count_max, view, walk } = self;
         let decisions = &*caller.decisions;
         follow(cx, caller, walk, list, reply, |nodes, _, list| {
-            Ok(Description::decode(&mut list.body)?.start(nodes, decisions, *count_max))
+            let description = Description::decode(&mut list.body)?;
+            Ok(description.start(nodes, decisions, *count_max, *view, &mut list.units))
         })
     }
 }
@@ -229,7 +240,10 @@ impl BrowseNext {
                 Err(status) => return Ok(Err(status)),
             };
             // What was allowed when it began may no longer be.
-            let allowed = caller.decisions.check(nodes, point.node, PermissionType::BROWSE);
+            let mut allowed = caller.decisions.check(nodes, point.node, PermissionType::BROWSE);
+            if point.view.is_some_and(|view| nodes.view(view).is_none()) {
+                allowed = Err(StatusCode::BAD_VIEW_ID_UNKNOWN);
+            }
             Ok(allowed.map(|()| point))
         })
     }
@@ -332,6 +346,9 @@ impl Walk {
             if !decisions.allows(nodes, reference.target, PermissionType::BROWSE) {
                 return true;
             }
+            if !is_in_view(nodes, point, reference, &mut list.units) {
+                return true;
+            }
             let Some(view) = nodes.view(reference.target) else { return true };
             if point.class_mask != 0 && point.class_mask & view.class().0 as u32 == 0 {
                 return true;
@@ -348,6 +365,19 @@ impl Walk {
         reply.put_u32(*start + 8, *count);
         stop
     }
+}
+
+/// Whether a reference stays within the View that is browsed. What hierarchical references lead to from a node of a View
+/// is in the View too.
+fn is_in_view(nodes: &Nodes, point: &BrowsePoint, reference: Reference, units: &mut i64) -> bool {
+    let Some(view) = point.view else { return true };
+    let hierarchical = NodeIx::ns0(reference_type_ids::HIERARCHICAL_REFERENCES);
+    if reference.is_forward && nodes.is_subtype(reference.reference_type, hierarchical) {
+        return true;
+    }
+    let (is_in_view, followed) = nodes.is_in_view(view, reference.target);
+    *units -= followed * unit::REFERENCE;
+    is_in_view
 }
 
 fn matches(nodes: &Nodes, point: &BrowsePoint, reference: Reference) -> bool {

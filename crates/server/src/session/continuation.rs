@@ -17,6 +17,8 @@ pub(crate) enum Point {
 #[derive(Debug, Clone)]
 pub(crate) struct BrowsePoint {
     pub(crate) node: NodeIx,
+    /// The View that is browsed; `None` is the whole address space.
+    pub(crate) view: Option<NodeIx>,
     /// `None` is every ReferenceType.
     pub(crate) reference_type: Option<NodeIx>,
     pub(crate) include_subtypes: bool,
@@ -101,6 +103,7 @@ mod tests {
     fn point() -> Point {
         Point::Browse(BrowsePoint {
             node: NodeIx::ns0(84),
+            view: None,
             reference_type: None,
             include_subtypes: false,
             forward: true,

@@ -5,7 +5,7 @@
 //! - `node`: nodes on the heap; namespace 0 itself is read from the schema's static blob;
 //! - `spec`: what new nodes are to be; `error`: why they cannot be;
 //! - `added`: what clients add; `names`: children by name;
-//! - `nodes`: the tables, lookups and changes; `view`: one node's attributes, wherever it lives;
+//! - `nodes`: the tables, lookups and changes; `view`: one node's attributes, wherever it lives; `views`: Views as scopes;
 //! - `attributes`: the attributes that depend on the session; `decisions`: what a session may do with a node; `rights`: the
 //!   same for the application's own code; `data_type`: which built-in type a DataType is encoded as;
 //! - `metadata`, `role_set`: what the NamespaceMetadata objects and the RoleSet show;
@@ -41,6 +41,7 @@ pub(crate) mod store;
 mod sync;
 mod versions;
 pub(crate) mod view;
+pub(crate) mod views;
 
 pub use crate::node_ix::{NodeIx, Reference};
 pub use alarms::{AlarmError, Alarms, NotSaved};

@@ -91,6 +91,17 @@ impl<'a> NodeView<'a> {
         self.session.is_some_and(|node| node.declaration == OBJECT)
     }
 
+    /// Whether it is a type: ObjectType, VariableType, ReferenceType or DataType.
+    pub(crate) fn is_type(self) -> bool {
+        matches!(
+            self.class(),
+            NodeClass::OBJECT_TYPE
+                | NodeClass::VARIABLE_TYPE
+                | NodeClass::REFERENCE_TYPE
+                | NodeClass::DATA_TYPE
+        )
+    }
+
     pub(crate) fn id(&self) -> NodeId {
         if let Some(node) = self.session {
             return node.id();

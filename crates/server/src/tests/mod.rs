@@ -25,6 +25,7 @@ mod truth;
 mod turns;
 mod users;
 mod view;
+mod views;
 
 use crate::account::Category;
 use crate::config::ServerConfig;

@@ -146,7 +146,7 @@ fn continuation_points_are_limited_and_released() {
 }
 
 #[test]
-fn there_are_no_views_and_nothing_is_nothing_to_do() {
+fn a_folder_is_no_view_and_nothing_is_nothing_to_do() {
     let mut server = Server::with(|config| config.limits.nodes_per_browse_max = 2);
     let mut client = server.session();
     let mut request = BrowseRequest { request_header: client.header(), ..Default::default() };

@@ -1,11 +1,14 @@
 //! From what the user wrote to NodeIds: namespace URIs become indexes, browse paths are followed.
 
+use crate::attribute::Attribute;
 use crate::failure::Failure;
 use crate::node::{NodeSpec, Step};
 use crate::session::Session;
 use crate::walk;
 use taktwerk_schema::ids::{object_ids, reference_type_ids};
-use taktwerk_schema::{BrowsePath, RelativePath, RelativePathElement, TranslateBrowsePathsToNodeIdsRequest};
+use taktwerk_schema::{
+    BrowsePath, NodeClass, RelativePath, RelativePathElement, TranslateBrowsePathsToNodeIdsRequest,
+};
 use taktwerk_types::{ExpandedNodeId, NodeId, QualifiedName};
 
 /// How many names an error message offers instead.
@@ -36,9 +39,38 @@ pub(crate) fn many(session: &mut Session, spec: &NodeSpec) -> Result<Vec<NodeId>
         NodeSpec::Path(steps) if steps.iter().all(|step| step.plain().is_some()) => {
             Ok(vec![follow(session, spec, steps)?])
         }
-        NodeSpec::Path(steps) => expand(session, spec, steps),
+        NodeSpec::Path(steps) => Ok(expand(session, spec, steps)?.into_iter().map(|(id, _)| id).collect()),
     }
 }
+
+/// All nodes that a spec names, of whose attribute something is wanted: a wild card names only nodes that have a value where
+/// values are wanted, because objects and methods lie between the variables of any folder.
+pub(crate) fn with(
+    session: &mut Session,
+    spec: &NodeSpec,
+    attribute: Attribute,
+) -> Result<Vec<NodeId>, Failure> {
+    match spec {
+        NodeSpec::Path(steps) if attribute == Attribute::VALUE => {
+            if steps.iter().all(|step| step.plain().is_some()) {
+                return many(session, spec);
+            }
+            let found = expand(session, spec, steps)?;
+            let has_value =
+                |child: &&Found| matches!(child.1, NodeClass::VARIABLE | NodeClass::VARIABLE_TYPE);
+            // Without any, the server says what is wrong with them.
+            let chosen: Vec<&Found> = match found.iter().any(|child| has_value(&child)) {
+                true => found.iter().filter(has_value).collect(),
+                false => found.iter().collect(),
+            };
+            Ok(chosen.into_iter().map(|(id, _)| id.clone()).collect())
+        }
+        _ => many(session, spec),
+    }
+}
+
+/// A node and its class.
+type Found = (NodeId, NodeClass);
 
 /// An id with a namespace index instead of a URI.
 fn local(session: &mut Session, id: &ExpandedNodeId) -> Result<NodeId, Failure> {
@@ -92,11 +124,12 @@ fn follow(session: &mut Session, spec: &NodeSpec, steps: &[Step]) -> Result<Node
 }
 
 /// Follows a path with wild cards by browsing.
-fn expand(session: &mut Session, spec: &NodeSpec, steps: &[Step]) -> Result<Vec<NodeId>, Failure> {
-    let mut found = vec![root()];
+fn expand(session: &mut Session, spec: &NodeSpec, steps: &[Step]) -> Result<Vec<Found>, Failure> {
+    let mut found = vec![(root(), NodeClass::OBJECT)];
     for step in steps {
-        let mut next = Vec::new();
-        for children in walk::children(session, &found)? {
+        let mut next: Vec<Found> = Vec::new();
+        let parents: Vec<NodeId> = found.into_iter().map(|(id, _)| id).collect();
+        for children in walk::children(session, &parents)? {
             for child in children? {
                 let name = &child.browse_name;
                 let fits = match (step.plain(), step.namespace_index) {
@@ -104,8 +137,8 @@ fn expand(session: &mut Session, spec: &NodeSpec, steps: &[Step]) -> Result<Vec<
                     (Some(plain), None) => name.namespace_index == 0 && name.name == plain.as_str(),
                     _ => step.matches(name.namespace_index, name.name.as_str()),
                 };
-                if fits && !next.contains(&child.node_id) {
-                    next.push(child.node_id);
+                if fits && !next.iter().any(|(id, _)| *id == child.node_id) {
+                    next.push((child.node_id, child.node_class));
                 }
             }
         }

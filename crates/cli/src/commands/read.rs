@@ -53,7 +53,13 @@ pub(crate) fn run(arguments: &ReadArgs, output: Output) -> Result<(), Failure> {
     let mut session = Session::connect(&arguments.connection)?;
     let mut wanted = Vec::new();
     for operand in &arguments.nodes {
-        for node in resolve::many(&mut session, &operand.node)? {
+        let nodes = if arguments.all {
+            resolve::many(&mut session, &operand.node)?
+        } else {
+            let attribute = operand.attribute.unwrap_or(arguments.attribute);
+            resolve::with(&mut session, &operand.node, attribute)?
+        };
+        for node in nodes {
             match operand.attribute {
                 None if arguments.all => wanted.extend(Attribute::all().map(|attribute| Wanted {
                     node: node.clone(),

@@ -74,7 +74,9 @@ pub(crate) fn run(arguments: &WatchArgs, output: Output, interrupt: &Interrupt) 
     for operand in &arguments.nodes {
         let attribute = operand.attribute.unwrap_or(Attribute::VALUE);
         watched.extend(
-            resolve::many(&mut session, &operand.node)?.into_iter().map(|node| Watched { node, attribute }),
+            resolve::with(&mut session, &operand.node, attribute)?
+                .into_iter()
+                .map(|node| Watched { node, attribute }),
         );
     }
     subscribe(&mut session, arguments, &watched)?;

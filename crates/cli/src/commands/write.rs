@@ -78,7 +78,7 @@ pub(crate) fn run(arguments: &WriteArgs, output: Output) -> Result<(), Failure> 
     let mut writes: Vec<WriteValue> = Vec::new();
     for (operand, text) in &pairs {
         let attribute = operand.attribute.unwrap_or(Attribute::VALUE);
-        for node in resolve::many(&mut session, &operand.node)? {
+        for node in resolve::with(&mut session, &operand.node, attribute)? {
             let value = typed(&mut session, &node, attribute, arguments.r#type, text)?;
             writes.push(WriteValue {
                 node_id: node,

@@ -53,7 +53,8 @@ stop() {
 
 # --- asyncua reads ours ------------------------------------------------------------------------------------------------
 : >"$work/ready"
-"$programs/taktwerk" serve --port 0 --policy None --history "$work/history.db" >"$work/ready" 2>"$work/log" &
+# Without a file its history begins with an hour before its start.
+"$programs/taktwerk" serve --port 0 --policy None >"$work/ready" 2>"$work/log" &
 server=$!
 ready
 timeout 100 "$peer/bin/python" "$here/asyncua/history.py" client "$line" >"$work/client" 2>"$work/client.log"

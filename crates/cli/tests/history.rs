@@ -5,6 +5,7 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_taktwerk");
@@ -18,11 +19,32 @@ struct Server {
 
 impl Server {
     fn start(folder: &Path) -> Self {
-        let mut child = Command::new(BINARY)
-            .args(["serve", "--quiet", "--port", "0", "--policy", "None", "--history"])
+        Self::spawn(Command::new(BINARY).arg("serve"), folder, Stdio::null())
+    }
+
+    /// Starts one that is told of files that grow too large instead of being ended for them.
+    fn start_for_a_full_disk(folder: &Path) -> (Self, Arc<Mutex<String>>) {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", r#"trap "" XFSZ; exec "$0" "$@""#, BINARY, "serve"]);
+        let mut server = Self::spawn(&mut shell, folder, Stdio::piped());
+        // A pipe and not a file, which could not grow.
+        let log = BufReader::new(server.child.stderr.take().unwrap());
+        let told = Arc::<Mutex<String>>::default();
+        let into = Arc::clone(&told);
+        std::thread::spawn(move || {
+            for line in log.lines().map_while(Result::ok) {
+                into.lock().unwrap().push_str(&(line + "\n"));
+            }
+        });
+        (server, told)
+    }
+
+    fn spawn(command: &mut Command, folder: &Path, log: Stdio) -> Self {
+        let mut child = command
+            .args(["--quiet", "--port", "0", "--policy", "None", "--history"])
             .arg(folder.join("history.db"))
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(log)
             .spawn()
             .unwrap();
         let mut line = String::new();
@@ -40,6 +62,13 @@ impl Server {
             .unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap().lines().skip(1).map(str::to_owned).collect()
+    }
+
+    /// Lets no file of the server grow beyond a length, or lifts that limit.
+    fn limit_files(&self, bytes: Option<u64>) {
+        use rustix::process::{Pid, Resource, Rlimit, prlimit};
+        let pid = Pid::from_raw(self.child.id().try_into().unwrap());
+        prlimit(pid, Resource::Fsize, Rlimit { current: bytes, maximum: None }).unwrap();
     }
 
     /// Waits until so many values are recorded.
@@ -77,6 +106,34 @@ fn what_was_recorded_survives_kill_9_and_the_gap_is_marked() {
     assert_eq!(gaps, 1, "{after:?}");
     let minutes = server.history(&["--from", "-2m", "--aggregate", "Count", "--every", "4m"]);
     assert_eq!(minutes.len(), 1, "{minutes:?}");
+}
+
+/// Every file at its limit is what a full disk looks like to a process.
+#[test]
+fn a_full_disk_is_told_and_what_was_written_meanwhile_is_stored_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, log) = Server::start_for_a_full_disk(folder.path());
+    let before = server.wait_for(3);
+    server.limit_files(Some(1));
+    let end = Instant::now() + Duration::from_secs(60);
+    let told = loop {
+        let told = log.lock().unwrap().clone();
+        if told.contains("values wait until they can be stored") {
+            break told;
+        }
+        assert!(Instant::now() < end, "{told}");
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    assert!(told.contains("history.db") && told.contains("recording goes on by itself"), "{told}");
+    // The server goes on: with its values, and with the history that it has.
+    let read = Command::new(BINARY).args(["read", &server.url, NODE, "--policy", "None"]).output().unwrap();
+    assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
+    assert!(server.history(&["--from", "-1h"]).len() >= before.len());
+    std::thread::sleep(Duration::from_secs(2));
+    server.limit_files(None);
+    let after = server.wait_for(before.len() + 4);
+    assert_eq!(after[..before.len()], before);
+    assert!(!after.iter().any(|line| line.ends_with("BadDataLost")), "{after:?}");
 }
 
 #[test]

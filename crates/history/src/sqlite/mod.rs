@@ -85,6 +85,10 @@ fn failed(path: &Path, error: &rusqlite::Error) -> StoreError {
         Some(E::DiskFull) => StoreError::unavailable(format!(
             "cannot write {path}: the disk is full. Free some space; recording goes on by itself"
         )),
+        Some(E::SystemIoFailure) => StoreError::unavailable(format!(
+            "cannot write {path}: the system reports {error}. Check the disk, and the limit on the size of files; \
+             recording goes on by itself"
+        )),
         Some(E::DatabaseCorrupt) => StoreError::corrupted(format!(
             "{path} is damaged: {error}. Restore it from a backup, or save what is left with `sqlite3 {path} .recover`"
         )),

@@ -1,11 +1,11 @@
 //! What a MonitoredItem with an AggregateFilter keeps, and its results (Part 4 §7.22.4, Part 13 §4.3).
 
-use crate::account::{Account, Category, Charge, allocation};
+use crate::account::{Account, Category, Charge, HeapSize, allocation};
 use crate::history::HistoryValue;
 use crate::history::aggregate::bound::Rules;
 use crate::history::aggregate::{Aggregate, Interval, compute};
 use std::sync::Arc;
-use taktwerk_types::{DataValue, StatusCode, UtcTime};
+use taktwerk_types::{DataValue, StatusCode, UtcTime, Variant};
 
 /// The shortest interval, ticks.
 const AGGREGATE_INTERVAL_MIN: i64 = 100_000;
@@ -52,7 +52,12 @@ pub(crate) struct AggregateItem {
     has_lost: bool,
     /// The last result, for ResendData.
     pub(super) last: Option<DataValue>,
-    charge: Charge,
+    /// For the item itself.
+    _own: Charge,
+    /// For the capacity of `values`.
+    places: Charge,
+    /// For what `values` and `last` keep beside their places.
+    payloads: Charge,
 }
 
 impl AggregateItem {
@@ -65,7 +70,9 @@ impl AggregateItem {
             has_lost: false,
             last: None,
             // As many as there are items at most: the account has room.
-            charge: account.charge_anyway(Category::MonitoredItems, own),
+            _own: account.charge_anyway(Category::MonitoredItems, own),
+            places: account.nothing(Category::QueuePlaces),
+            payloads: account.nothing(Category::QueuedValues),
         }
     }
 
@@ -81,27 +88,64 @@ impl AggregateItem {
             value.status = value.status.code();
         }
         let at = self.values.partition_point(|known| known.source < value.source);
-        if let Some(known) = self.values.get_mut(at).filter(|known| known.source == value.source) {
-            *known = value;
+        let known = self.values.get(at).filter(|known| known.source == value.source);
+        if let Some(replaced) = known.map(|known| known.value.heap_size()) {
+            self.give_back(replaced);
+            self.pay(&mut value);
+            if let Some(known) = self.values.get_mut(at) {
+                *known = value;
+            }
             return;
         }
-        if self.values.len() == self.values.capacity() && !self.grow() {
-            // The newest value is the one that holds.
+        // One place more is for the value that holds until the end of the interval.
+        if self.values.len() + 1 >= self.values.capacity() && !self.grow() {
             self.has_lost = true;
-            self.values.pop();
+            // The newest value is the one that holds.
+            match self.values.pop() {
+                Some(newest) => self.give_back(newest.value.heap_size()),
+                None => return,
+            }
         }
+        self.pay(&mut value);
         self.values.insert(at.min(self.values.len()), value);
     }
 
     /// Makes room for more values, if there may be more.
     fn grow(&mut self) -> bool {
-        let more = (self.values.len()).clamp(8, 4_096).min(VALUES_MAX - self.values.len().min(VALUES_MAX));
-        let bytes = more * size_of::<HistoryValue>();
-        if more == 0 || self.charge.resize(self.charge.amount() + bytes).is_err() {
+        let have = self.values.len();
+        let more = have.clamp(8, 4_096).min(VALUES_MAX.saturating_sub(have));
+        let capacity = have + more + 1;
+        if more == 0 || self.places.resize(allocation(capacity * size_of::<HistoryValue>())).is_err() {
             return false;
         }
-        self.values.reserve_exact(more);
+        self.values.reserve_exact(more + 1);
         true
+    }
+
+    /// Charges for the payload of a value. Without room for it only a status is kept.
+    fn pay(&mut self, value: &mut HistoryValue) {
+        let bytes = value.value.heap_size();
+        if bytes > 0 && self.payloads.resize(self.payloads.amount() + bytes).is_err() {
+            self.has_lost = true;
+            (value.status, value.value) = (StatusCode::BAD_OUT_OF_MEMORY, Variant::Empty);
+        }
+    }
+
+    fn give_back(&mut self, bytes: usize) {
+        if bytes > 0 {
+            self.payloads.resize_anyway(self.payloads.amount().saturating_sub(bytes));
+        }
+    }
+
+    /// Keeps the last result, if the account has room for it.
+    fn keep_last(&mut self, value: &DataValue) {
+        let bytes = |value: &Option<DataValue>| value.as_ref().map_or(0, HeapSize::heap_size);
+        self.give_back(bytes(&self.last));
+        self.last = Some(value.clone());
+        let wanted = bytes(&self.last);
+        if wanted > 0 && self.payloads.resize(self.payloads.amount() + wanted).is_err() {
+            self.last = None;
+        }
     }
 
     /// Appends the results of the intervals that are over.
@@ -142,7 +186,7 @@ impl AggregateItem {
                 server_timestamp: Some(now),
                 ..DataValue::default()
             };
-            self.last = Some(value.clone());
+            self.keep_last(&value);
             out.push(value);
             self.next = end;
             self.forget();
@@ -172,7 +216,8 @@ impl AggregateItem {
             usable == 2
         });
         if let Some(keep) = keep {
-            self.values.drain(..keep);
+            let bytes = self.values.drain(..keep).map(|value| value.value.heap_size()).sum();
+            self.give_back(bytes);
         }
     }
 }
@@ -239,7 +284,7 @@ mod tests {
             item.collect(at(time, 1.0));
         }
         assert_eq!(item.values.len(), VALUES_MAX);
-        assert!(account.bytes() >= VALUES_MAX * size_of::<HistoryValue>());
+        assert!(account.used(Category::QueuePlaces) >= VALUES_MAX * size_of::<HistoryValue>());
         let mut out = Vec::new();
         item.calculate(time(20), &mut out);
         assert!(out[0].status().has_overflow() && out[0].status().is_uncertain());
@@ -249,6 +294,52 @@ mod tests {
         item.calculate(time(1_000_000), &mut out);
         assert_eq!(out.len(), CATCH_UP_MAX as usize);
         assert_eq!(out.last().unwrap().source_timestamp, Some(time(999_990)));
+    }
+
+    #[test]
+    fn places_and_payloads_are_charged() {
+        let account = account();
+        let mut item = AggregateItem::new(spec(Aggregate::End), &account);
+        let text = |seconds, len| HistoryValue {
+            value: Variant::String("x".repeat(len).as_str().into()),
+            ..sample(seconds, 0.0)
+        };
+        for second in 0..100 {
+            item.collect(text(second, 1_000));
+        }
+        let places = item.values.capacity() * size_of::<HistoryValue>();
+        let queue_places = account.used(Category::QueuePlaces);
+        assert!((places..places + 64).contains(&queue_places), "{queue_places} for {places}");
+        let payloads: usize = item.values.iter().map(|value| value.value.heap_size()).sum();
+        assert!(payloads >= 100_000 && account.used(Category::QueuedValues) == payloads);
+        // One that takes the place of another one.
+        item.collect(text(50, 11_000));
+        assert!((payloads + 10_000..payloads + 10_100).contains(&account.used(Category::QueuedValues)));
+        let capacity = item.values.capacity();
+        item.calculate(time(100), &mut Vec::new());
+        assert_eq!(item.values.capacity(), capacity, "the value that holds has its place");
+        assert!(account.used(Category::QueuedValues) < 10_000, "old values and results are given back");
+        drop(item);
+        assert_eq!(account.bytes(), 0);
+    }
+
+    #[test]
+    fn without_memory_a_status_is_kept_and_the_result_is_uncertain() {
+        let maxima = crate::account::Maxima::bytes(usize::MAX).with(Category::QueuedValues, 5_000);
+        let account = Account::server(maxima);
+        let mut item = AggregateItem::new(spec(Aggregate::Count), &account);
+        for second in 0..10 {
+            let value = Variant::String("x".repeat(1_000).as_str().into());
+            item.collect(HistoryValue { value, ..sample(second, 0.0) });
+        }
+        assert_eq!(item.values.len(), 10);
+        assert_eq!(item.values[9].status, StatusCode::BAD_OUT_OF_MEMORY);
+        assert!(account.used(Category::QueuedValues) <= 5_000);
+        let mut out = Vec::new();
+        item.calculate(time(10), &mut out);
+        assert!(out[0].status().has_overflow(), "{out:?}");
+        drop(item);
+        assert_eq!(account.bytes(), 0);
     }
 
     #[test]

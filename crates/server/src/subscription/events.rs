@@ -293,7 +293,7 @@ impl Engine {
         }
     }
 
-    fn note_lost(&mut self, index: u32) {
+    pub(super) fn note_lost(&mut self, index: u32) {
         let Self { items, subscriptions, .. } = self;
         let Some(item) = items.get_mut(index as usize) else { return };
         let place = item.subscription;

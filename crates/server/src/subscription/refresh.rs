@@ -1,9 +1,11 @@
 //! ConditionRefresh and ConditionRefresh2 (Part 9 §5.5.7, §5.5.8).
 //!
 //! The retained conditions go into the items' queues a few at a time, and only as long as the queues have room: neither does
-//! a refresh of many conditions hold the shard, nor does it push events out of a queue.
+//! a refresh of many conditions hold the shard, nor does it push events out of a queue. If a queue has no room for too long,
+//! the refresh ends, and the item reports an overflow.
 
 use super::Engine;
+use crate::account::{Category, Charge};
 use super::events::may_see;
 use super::item::flag;
 use super::manage::id_of;
@@ -12,9 +14,10 @@ use crate::event::{Event, NewEvent};
 use crate::now::Now;
 use crate::space::AddressSpace;
 use core::time::Duration;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use taktwerk_schema::ids::{object_ids, object_type_ids};
-use taktwerk_types::{NodeId, StatusCode};
+use taktwerk_types::{Instant, NodeId, StatusCode};
 
 /// Conditions that are looked at in one slice.
 const SLICE: usize = 32;
@@ -22,6 +25,8 @@ const SLICE: usize = 32;
 const PAUSE: Duration = Duration::from_millis(1);
 /// When a queue is looked at again that has no room.
 const FULL_PAUSE: Duration = Duration::from_millis(20);
+/// A refresh ends after so much time without room in a queue.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Refreshes of a shard that are under way at a time.
 const REFRESHES_MAX: usize = 256;
 
@@ -32,8 +37,13 @@ pub(super) struct Refresh {
     subscription_id: u32,
     /// The one item that is refreshed; `None`: all of the subscription.
     item: Option<u32>,
-    /// The next condition.
-    cursor: usize,
+    /// The next condition; `None` behind the last one.
+    cursor: Option<usize>,
+    /// Events of conditions before it that the queues had no room for: those of one condition at most.
+    pending: VecDeque<Arc<Event>>,
+    charge: Charge,
+    /// Since when a queue has had no room.
+    full_since: Option<Instant>,
 }
 
 impl Engine {
@@ -47,6 +57,7 @@ impl Engine {
     ) -> Result<(), StatusCode> {
         let subscription = self.subscription(place).ok_or(StatusCode::BAD_SUBSCRIPTION_ID_INVALID)?;
         let subscription_id = subscription.id;
+        let charge = subscription.kept.account().nothing(Category::QueuedValues);
         let is_watching = |index: &u32| {
             self.items
                 .get(*index as usize)
@@ -86,7 +97,15 @@ impl Engine {
         // §5.5.7: the copies of one event have one EventId.
         let start = marker(space, object_type_ids::REFRESH_START_EVENT_TYPE, now);
         targets.iter().for_each(|index| self.give_marker(*index, &start));
-        self.refreshes.push(Refresh { place, subscription_id, item, cursor: 0 });
+        self.refreshes.push(Refresh {
+            place,
+            subscription_id,
+            item,
+            cursor: Some(0),
+            pending: VecDeque::new(),
+            charge,
+            full_since: None,
+        });
         self.refresh_at = Some(now.instant);
         Ok(())
     }
@@ -127,35 +146,52 @@ impl Engine {
                 })
             })
             .collect();
-        let room = targets.iter().filter_map(|index| self.event_queue_room(*index)).min().unwrap_or(0);
         if targets.is_empty() {
             return Progress::Done;
         }
-        // One place is for the end, and half of the queue for what happens meanwhile.
-        let room = (room / 2).saturating_sub(1);
-        if room < EVENTS_PER_CONDITION_MAX {
-            return Progress::Full;
+        let room = targets.iter().filter_map(|index| self.event_queue_room(*index)).min().unwrap_or(0);
+        if room == 0 {
+            let since = *refresh.full_since.get_or_insert(now.instant);
+            if now.instant < since + PATIENCE {
+                return Progress::Full;
+            }
+            // The client does not take its events. It learns that some are missing, and can ask again.
+            targets.iter().for_each(|index| self.note_lost(*index));
+            self.give_end(&targets, space, now);
+            return Progress::Done;
         }
-        let mut events = Vec::new();
-        let next = space.alarms().and_then(|alarms| {
-            alarms.retained(space, refresh.cursor..refresh.cursor + SLICE, room, now.utc, &mut events)
-        });
-        for event in &events {
+        refresh.full_since = None;
+        // One place is for the end, and half of the queue for what happens meanwhile. The shortest queue takes one at a time.
+        let room = (room / 2).saturating_sub(1).max(1);
+        if let (true, Some(cursor)) = (refresh.pending.is_empty(), refresh.cursor) {
+            let mut events = Vec::new();
+            refresh.cursor = space.alarms().and_then(|alarms| {
+                let events_max = room.max(EVENTS_PER_CONDITION_MAX);
+                alarms.retained(space, cursor..cursor + SLICE, events_max, now.utc, &mut events)
+            });
+            refresh.pending = events.into();
+        }
+        let count = room.min(refresh.pending.len());
+        for event in refresh.pending.drain(..count) {
             for index in &targets {
-                self.give_refreshed(*index, event);
+                self.give_refreshed(*index, &event);
             }
         }
-        match next {
-            Some(cursor) => {
-                refresh.cursor = cursor;
-                Progress::More
-            }
-            None => {
-                let end = marker(space, object_type_ids::REFRESH_END_EVENT_TYPE, now);
-                targets.iter().for_each(|index| self.give_marker(*index, &end));
+        refresh.charge.resize_anyway(refresh.pending.iter().map(|event| event.size()).sum());
+        let has_room = targets.iter().all(|index| self.event_queue_room(*index) != Some(0));
+        match (refresh.cursor, has_room) {
+            (None, true) if refresh.pending.is_empty() => {
+                self.give_end(&targets, space, now);
                 Progress::Done
             }
+            (_, true) => Progress::More,
+            (_, false) => Progress::Full,
         }
+    }
+
+    fn give_end(&mut self, targets: &[u32], space: &AddressSpace, now: Now) {
+        let end = marker(space, object_type_ids::REFRESH_END_EVENT_TYPE, now);
+        targets.iter().for_each(|index| self.give_marker(*index, &end));
     }
 
     /// Gives an item the event of a condition, if the item is on a node above it and the filter passes it.

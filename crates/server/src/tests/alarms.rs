@@ -243,6 +243,48 @@ fn a_refresh_of_more_than_a_queue_takes_loses_nothing() {
 }
 
 #[test]
+fn a_refresh_into_the_shortest_queue_ends_and_loses_nothing() {
+    let rules = Rules { keeps_branches: true, ..Rules::default() };
+    let mut server = plant(60, |spec| (spec.is_shown, spec.rules) = (false, rules.clone()));
+    let (mut watcher, _) = watching(&mut server);
+    for number in 1..=60 {
+        // Those with branches take several places each.
+        let values: &[f64] = if number % 7 == 0 { &[85.0, 20.0, 99.0] } else { &[85.0] };
+        values.iter().for_each(|value| set(&mut server, number, *value));
+    }
+    let retained = server.space.conditions(true, 1_000).len();
+    assert!(retained > 60, "{retained}");
+    let mut client = server.session();
+    let id = subscription(&mut client, &mut server);
+    let wanted = item(SERVER, parameters(&filter(&FIELDS), 1));
+    let result = create(&mut client, &mut server, id, wanted);
+    assert_eq!(result.revised_queue_size, 10);
+    assert_eq!(refresh(&mut client, &mut server, id), StatusCode::GOOD);
+    assert_eq!(refreshed(&mut client, &mut server).len(), retained);
+    assert!(!events(&mut watcher, &mut server).is_empty());
+}
+
+#[test]
+fn a_refresh_whose_events_nobody_takes_ends() {
+    let mut server = plant(60, |spec| spec.is_shown = false);
+    (1..=60).for_each(|number| set(&mut server, number, 85.0));
+    let mut client = server.session();
+    let id = subscription(&mut client, &mut server);
+    let wanted = item(SERVER, parameters(&filter(&FIELDS), 10));
+    assert_eq!(create(&mut client, &mut server, id, wanted).status_code, StatusCode::GOOD);
+    assert_eq!(refresh(&mut client, &mut server, id), StatusCode::GOOD);
+    server.pass(core::time::Duration::from_secs(5));
+    assert_eq!(refresh(&mut client, &mut server, id), StatusCode::BAD_REFRESH_IN_PROGRESS);
+    server.pass(core::time::Duration::from_secs(10));
+    let told = events(&mut client, &mut server);
+    let kinds: Vec<&Variant> = told.iter().map(|fields| &fields[0]).collect();
+    let overflow = NodeId::numeric(0, t::EVENT_QUEUE_OVERFLOW_EVENT_TYPE).into();
+    let end = NodeId::numeric(0, t::REFRESH_END_EVENT_TYPE).into();
+    assert!(kinds.contains(&&overflow) && kinds.last() == Some(&&end), "{kinds:?}");
+    assert_eq!(refresh(&mut client, &mut server, id), StatusCode::GOOD);
+}
+
+#[test]
 fn states_survive_a_restart() {
     let rules = Rules { confirms: true, keeps_branches: true, ..Rules::default() };
     let with_rules = |spec: &mut ConditionSpec| spec.rules = rules.clone();

@@ -5,10 +5,10 @@
 //! the refresh ends, and the item reports an overflow.
 
 use super::Engine;
-use crate::account::{Category, Charge};
 use super::events::may_see;
 use super::item::flag;
 use super::manage::id_of;
+use crate::account::{Category, Charge};
 use crate::alarm::EVENTS_PER_CONDITION_MAX;
 use crate::event::{Event, NewEvent};
 use crate::now::Now;

@@ -138,6 +138,59 @@ fn a_signal_and_a_watched_file_do_the_same() {
     until("--watch", || !reads(&url));
 }
 
+/// A NodeSet of Variables: their numbers and values.
+fn nodeset(variables: &[(u32, f64)]) -> String {
+    let node = |(id, value): &(u32, f64)| {
+        format!(
+            "<UAVariable NodeId=\"ns=1;i={id}\" BrowseName=\"1:V{id}\" DataType=\"i=11\" AccessLevel=\"3\"><References>\
+             <Reference ReferenceType=\"i=35\" IsForward=\"false\">i=85</Reference>\
+             <Reference ReferenceType=\"i=40\">i=63</Reference></References>\
+             <Value><Double xmlns=\"http://opcfoundation.org/UA/2008/02/Types.xsd\">{value}</Double></Value></UAVariable>"
+        )
+    };
+    format!(
+        "<UANodeSet xmlns=\"http://opcfoundation.org/UA/2011/03/UANodeSet.xsd\">\
+         <NamespaceUris><Uri>urn:line</Uri></NamespaceUris><Models><Model ModelUri=\"urn:line\"/></Models>{}</UANodeSet>",
+        variables.iter().map(node).collect::<String>()
+    )
+}
+
+#[test]
+fn nodesets_are_replaced_while_clients_are_connected() {
+    const NODESETS: &str = "[server]\nnodesets = [\"line.xml\"]\nbind = [\"127.0.0.1:0\"]\n[security]\npolicies = []\n\
+                            none = true\n[identities]\nanonymous = true\n[permissions]\nunspecified = \"open\"\n";
+    let installation = Installation::new();
+    let (file, line) = (installation.file(), installation.folder.path().join("line.xml"));
+    std::fs::write(&file, NODESETS).unwrap();
+    std::fs::write(&line, nodeset(&[(1, 1.0), (2, 2.0)])).unwrap();
+    let server = installation.serve(&[]);
+    let url = server.url().to_owned();
+    let value = |id: u32| {
+        let (code, text) = run(&["read", &url, &format!("ns=2;i={id}"), "--json"]);
+        assert!(matches!(code, 0 | 4), "{text}");
+        text
+    };
+    let (code, text) = run(&["write", &url, "ns=2;i=1", "7.5"]);
+    assert_eq!(code, 0, "{text}");
+    assert_eq!(apply(&file), (0, "nothing that a running server can take over has changed\n".to_owned()));
+    // One stays, one changes, one is new.
+    std::fs::write(&line, nodeset(&[(1, 1.0), (2, 2.5), (3, 3.0)])).unwrap();
+    let (code, text) = apply(&file);
+    assert_eq!((code, text.contains("taken over: server.nodesets")), (0, true), "{text}");
+    assert!(value(1).contains("7.5"), "a value that was written stays: {}", value(1));
+    assert!(value(2).contains("2.5") && value(3).contains('3'), "{} {}", value(2), value(3));
+    // A file with a mistake changes nothing.
+    std::fs::write(&line, nodeset(&[(4, 4.0)]).replace("<Double", "<Dooble")).unwrap();
+    let (code, text) = apply(&file);
+    assert!(code != 0 && text.contains("line.xml"), "{text}");
+    assert!(value(1).contains("7.5"));
+    // Without the setting the nodes go.
+    std::fs::write(&file, NODESETS.replace("\"line.xml\"", "")).unwrap();
+    let (code, text) = apply(&file);
+    assert_eq!((code, text.contains("taken over: server.nodesets")), (0, true), "{text}");
+    assert!(value(1).contains("BadNodeIdUnknown"), "{}", value(1));
+}
+
 /// A server with a service manager.
 struct Service(Child);
 

@@ -88,6 +88,11 @@ pub(super) fn check_namespaces(file: &ConfigFile, registered: &[String]) -> Resu
     Ok(())
 }
 
+/// The NodeSet files of a configuration.
+pub(super) fn nodesets_of(file: &ConfigFile) -> Vec<PathBuf> {
+    file.config().server.nodesets.iter().map(|path| file.resolve(path)).collect()
+}
+
 impl Configured {
     /// The headroom that is configured.
     pub(super) fn headroom(&self) -> Result<Option<headroom::Settings>, Failure> {
@@ -281,11 +286,10 @@ impl Configured {
 
     /// What is in the address space.
     pub(super) fn content(&self) -> Content {
-        let server = &self.file.config().server;
         Content {
             pubsub: pubsub_files(&self.file),
-            nodesets: server.nodesets.iter().map(|path| self.file.resolve(path)).collect(),
-            plant: server.simulated_plant,
+            nodesets: nodesets_of(&self.file),
+            plant: self.file.config().server.simulated_plant,
         }
     }
 

@@ -46,6 +46,7 @@ use taktwerk_config::users::CertificateVerifier;
 use taktwerk_lab::outcome::wrapped;
 use taktwerk_lab::pin::CpuList;
 use taktwerk_server::Limits;
+use taktwerk_server::space::import::Batch;
 use updater::Updater;
 
 /// Arguments of `taktwerk serve`.
@@ -271,7 +272,7 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
             },
         },
     };
-    let updaters = fill(&server, &content, arguments)?;
+    let Filled { updaters, nodesets } = fill(&server, &content, arguments)?;
     let gateway = match &configured {
         Some(configured) => gateway::prepare(configured.file(), &server)?,
         None => gateway::Prepared::default(),
@@ -295,7 +296,7 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
         web::Dashboard::start(web, &running, gateway.extras())?
     };
     let mut reload = match (&configured, &arguments.config) {
-        (Some(configured), Some(path)) => Some(Reload::start(configured, path, arguments.watch)?),
+        (Some(configured), Some(path)) => Some(Reload::start(configured, path, arguments.watch, nodesets)?),
         _ => None,
     };
     let watchdog = match running.addresses().first() {
@@ -436,15 +437,25 @@ struct Content {
     pubsub: pubsub::Files,
 }
 
-/// Adds everything that was asked for; what comes back keeps it moving.
-fn fill(server: &Server, content: &Content, arguments: &ServeArgs) -> Result<Vec<Updater>, Failure> {
+/// What an address space was filled with.
+struct Filled {
+    /// They keep values moving.
+    updaters: Vec<Updater>,
+    /// The import of the NodeSets.
+    nodesets: Option<Batch>,
+}
+
+/// Adds everything that was asked for.
+fn fill(server: &Server, content: &Content, arguments: &ServeArgs) -> Result<Filled, Failure> {
     let mut updaters = Vec::new();
+    let mut nodesets = None;
     if !content.nodesets.is_empty() {
         let imported = server.import_nodesets(&content.nodesets).map_err(ServeError::from)?;
         for (index, uri) in &imported.namespaces {
             tracing::info!(index, uri, "imported");
         }
         tell!("imported {} nodes in {} namespaces", imported.node_count, imported.namespaces.len());
+        nodesets = Some(imported.batch);
     }
     if content.plant {
         updaters.push(plant::start(server, arguments.history.is_some())?);
@@ -464,7 +475,7 @@ fn fill(server: &Server, content: &Content, arguments: &ServeArgs) -> Result<Vec
             server.space().historize_below(&load::folder(), false, rule, now).map_err(ServeError::from)?;
         }
     }
-    Ok(updaters)
+    Ok(Filled { updaters, nodesets })
 }
 
 /// Where it was said who can get in: in a configuration, or on the command line.

@@ -5,6 +5,7 @@
 //! for the sessions that there are; the dashboard starts anew; settings that a running server cannot change are named and
 //! wait for a restart. Sessions, subscriptions and connections are not touched.
 
+use super::ServeError;
 use super::configured::Configured;
 use super::control::{self, Control, Outcome};
 use super::supervisor;
@@ -18,9 +19,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 use taktwerk::RunningServer;
 use taktwerk_config::ConfigFile;
+use taktwerk_server::space::import::Batch;
 
 /// Sections and settings that a running server takes over.
-const LIVE: [&str; 4] = ["role", "permissions", "namespace", "web"];
+const LIVE: [&str; 5] = ["role", "permissions", "namespace", "web", NODESETS];
+/// The NodeSet files: they are read again each time, because what they say may be other than before.
+const NODESETS: &str = "server.nodesets";
 
 /// Waits for reasons to read the configuration again.
 pub(super) struct Reload {
@@ -31,6 +35,8 @@ pub(super) struct Reload {
     requests: Option<Control>,
     /// With --watch: what the file was when it was read last.
     seen: Option<Stamp>,
+    /// What the NodeSet files have brought.
+    nodesets: Option<Batch>,
 }
 
 /// What tells that a file was changed: its time and length. `None` while there is none.
@@ -43,7 +49,12 @@ fn stamp(path: &Path) -> Stamp {
 
 impl Reload {
     /// Begins to wait.
-    pub(super) fn start(configured: &Configured, path: &Path, watch: bool) -> Result<Self, Failure> {
+    pub(super) fn start(
+        configured: &Configured,
+        path: &Path,
+        watch: bool,
+        nodesets: Option<Batch>,
+    ) -> Result<Self, Failure> {
         let hangup = Arc::new(AtomicBool::new(false));
         signal_hook::flag::register(SIGHUP, Arc::clone(&hangup))
             .map_err(|error| Failure::Environment(format!("cannot catch signals: {error}")))?;
@@ -55,7 +66,14 @@ impl Reload {
             }
         };
         let seen = watch.then(|| stamp(path));
-        Ok(Self { path: path.to_owned(), started: configured.file().clone(), hangup, requests, seen })
+        Ok(Self {
+            path: path.to_owned(),
+            started: configured.file().clone(),
+            hangup,
+            requests,
+            seen,
+            nodesets,
+        })
     }
 
     /// Takes the file over if somebody wants it.
@@ -94,7 +112,7 @@ impl Reload {
     }
 
     fn take_over(
-        &self,
+        &mut self,
         configured: &mut Configured,
         running: &RunningServer,
         #[cfg(feature = "web")] dashboard: &mut Dashboard,
@@ -103,14 +121,30 @@ impl Reload {
         super::check_files(&newer)?;
         super::gateway::check(&newer)?;
         let changes = configured.file().changes(&newer);
-        let (applied, _) = split(changes);
+        let (mut applied, _) = split(changes);
+        let files = super::configured::nodesets_of(&newer);
+        let nodesets = match (&self.nodesets, files.is_empty()) {
+            (None, true) => None,
+            (instead, _) => Some(running.prepare_nodesets(&files, *instead).map_err(ServeError::from)?),
+        };
         let authorization = configured.authorization_of(&newer)?;
         super::configured::check_namespaces(&newer, &running.space().namespaces())?;
         #[cfg(feature = "web")]
         if applied.iter().any(|setting| setting.starts_with("web")) {
             dashboard.replace(configured.web_of(&newer)?, running)?;
         }
-        if applied.iter().any(|setting| !setting.starts_with("web")) {
+        if let Some(prepared) = nodesets {
+            let imported = running.replace_nodesets(prepared);
+            self.nodesets = Some(imported.batch);
+            let (added, deleted) = (imported.node_count, imported.deleted_count);
+            if added + deleted > 0 {
+                tracing::info!(added, deleted, "nodes of NodeSets were replaced");
+                if !applied.iter().any(|setting| setting == NODESETS) {
+                    applied.push(NODESETS.to_owned());
+                }
+            }
+        }
+        if applied.iter().any(|setting| !setting.starts_with("web") && setting != NODESETS) {
             running.shared().set_authorization(authorization, taktwerk_net::clock::wall());
         }
         let (_, waiting) = split(self.started.changes(&newer));
@@ -121,7 +155,9 @@ impl Reload {
 
 /// The changes that a running server takes over, and the others.
 fn split(changes: Vec<String>) -> (Vec<String>, Vec<String>) {
-    changes.into_iter().partition(|change| LIVE.contains(&change.split('.').next().unwrap_or_default()))
+    let is_live =
+        |change: &str| LIVE.contains(&change) || LIVE.contains(&change.split('.').next().unwrap_or_default());
+    changes.into_iter().partition(|change| is_live(change))
 }
 
 /// Logs what became of it, and gives it as one line.
@@ -145,9 +181,9 @@ mod tests {
 
     #[test]
     fn what_a_running_server_cannot_change_is_told_apart() {
-        let changes = ["limits.sessions", "namespace", "role", "server.bind", "web.bind"];
+        let changes = ["limits.sessions", "namespace", "role", "server.bind", "server.nodesets", "web.bind"];
         let (applied, waiting) = split(changes.map(str::to_owned).into());
-        assert_eq!(applied, ["namespace", "role", "web.bind"]);
+        assert_eq!(applied, ["namespace", "role", "server.nodesets", "web.bind"]);
         assert_eq!(waiting, ["limits.sessions", "server.bind"]);
     }
 }

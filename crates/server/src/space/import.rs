@@ -1,7 +1,11 @@
 //! NodeSets at run time: companion specifications and users' own models become nodes.
 //!
 //! Nothing is added before all files have been read and every value has been decoded, so a file with a mistake leaves
-//! the address space as it was.
+//! the address space as it was. `replace`: other files in place of those that were imported, while clients are connected.
+
+mod replace;
+
+pub use replace::Prepared;
 
 use super::AddressSpace;
 use super::NodeIx;
@@ -55,8 +59,12 @@ impl ImportError {
 /// What an import added.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Imported {
-    /// How many nodes.
+    /// Names the import for [`Importer::prepare`], which replaces it.
+    pub batch: Batch,
+    /// How many nodes were added.
     pub node_count: usize,
+    /// How many nodes were deleted: those of earlier files that are gone or have changed.
+    pub deleted_count: usize,
     /// The models' namespaces with their index in the server, in the order in which they were loaded.
     pub namespaces: Vec<(u16, String)>,
     /// What is odd but does no harm: `file:line: what`.
@@ -67,14 +75,19 @@ pub struct Imported {
 #[derive(Debug)]
 pub struct Importer {
     types: TypeDictionary,
-    models: Vec<taktwerk_nodeset::Model>,
+    /// What each import has added.
+    loaded: Vec<replace::Loaded>,
 }
+
+/// One import of an [`Importer`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Batch(usize);
 
 impl Importer {
     /// An importer that knows the data types of namespace 0.
     #[must_use]
     pub fn new(namespace_zero: TypeDictionary) -> Self {
-        Self { types: namespace_zero, models: Vec::new() }
+        Self { types: namespace_zero, loaded: Vec::new() }
     }
 
     /// The data types of namespace 0 and of everything imported so far.
@@ -93,6 +106,48 @@ impl Importer {
         files: &[(String, String)],
         now: UtcTime,
     ) -> Result<Imported, ImportError> {
+        let prepared = self.read(space, files, None)?;
+        let Prepared { sets, specs, types, mut imported, .. } = prepared;
+        let lines = sets.iter().flat_map(|set| set.nodes.iter().map(move |node| (set, node.line)));
+        let mut nodes = space.write();
+        check_ids(&nodes, &sets)?;
+        let mut added = Vec::with_capacity(specs.len());
+        let mut fingerprints = BTreeMap::new();
+        for ((fingerprint, spec), (set, line)) in specs.into_iter().zip(lines) {
+            fingerprints.insert(spec.id.clone(), fingerprint);
+            match nodes.add(spec, now) {
+                Ok(ix) => added.push(ix),
+                Err(source) => {
+                    for ix in added {
+                        // They were added a moment ago, so this can only succeed.
+                        let _ = nodes.delete(ix);
+                    }
+                    return Err(ImportError::Node { file: set.file.clone(), line, source });
+                }
+            }
+        }
+        let references = add_references(&mut nodes, &sets, &mut imported.warnings);
+        for ix in &added {
+            nodes.note_added(*ix);
+        }
+        set_defaults(&mut nodes, &sets);
+        drop(nodes);
+        space.raise_model_changes(now);
+        imported.node_count = added.len();
+        imported.batch = Batch(self.loaded.len());
+        self.types = types;
+        let models = sets.into_iter().flat_map(|set| set.models).collect();
+        self.loaded.push(replace::Loaded { models, nodes: fingerprints, references });
+        Ok(imported)
+    }
+
+    /// Reads files that are to be imported. What the import `instead` has brought does not count as present.
+    fn read(
+        &self,
+        space: &AddressSpace,
+        files: &[(String, String)],
+        instead: Option<Batch>,
+    ) -> Result<Prepared, ImportError> {
         let mut sets = Vec::with_capacity(files.len());
         for (name, text) in files {
             let set = NodeSet::parse(name, text)?;
@@ -101,12 +156,13 @@ impl Importer {
                 sets.push(set);
             }
         }
-        let present: Vec<&str> = core::iter::once(NAMESPACE_ZERO)
-            .chain(self.models.iter().map(|model| model.uri.as_str()))
-            .collect();
+        let others = self.loaded.iter().enumerate().filter(|(at, _)| Some(Batch(*at)) != instead);
+        let models: Vec<_> = others.flat_map(|(_, loaded)| loaded.models.iter().cloned()).collect();
+        let present: Vec<&str> =
+            core::iter::once(NAMESPACE_ZERO).chain(models.iter().map(|model| model.uri.as_str())).collect();
         let order = order_by_dependencies(&sets, &present)?;
         let mut imported = Imported {
-            warnings: outdated_models(&sets, &self.models).iter().map(ToString::to_string).collect(),
+            warnings: outdated_models(&sets, &models).iter().map(ToString::to_string).collect(),
             ..Imported::default()
         };
         let mut places: Vec<Option<NodeSet>> = sets.into_iter().map(Some).collect();
@@ -127,43 +183,25 @@ impl Importer {
         let mut specs = Vec::new();
         for set in &sets {
             for node in &set.nodes {
-                specs.push((set, node, spec_of(set, node, &types)?));
+                let spec = spec_of(set, node, &types)?;
+                specs.push((replace::fingerprint(&spec), spec));
             }
         }
 
-        let mut nodes = space.write();
-        check_ids(&nodes, &sets)?;
-        let mut added = Vec::with_capacity(specs.len());
-        for (set, node, spec) in specs {
-            match nodes.add(spec, now) {
-                Ok(ix) => added.push(ix),
-                Err(source) => {
-                    for ix in added {
-                        // They were added a moment ago, so this can only succeed.
-                        let _ = nodes.delete(ix);
-                    }
-                    return Err(ImportError::Node { file: set.file.clone(), line: node.line, source });
-                }
-            }
+        replace::check_required(&models, &sets)?;
+        Ok(Prepared { sets, specs, types, imported, instead })
+    }
+}
+
+/// Sets the permissions that models give to nodes without their own.
+fn set_defaults(nodes: &mut Nodes, sets: &[NodeSet]) {
+    for model in sets.iter().flat_map(|set| &set.models) {
+        let restrictions = Some(model.access_restrictions).filter(|bits| *bits != 0);
+        let access = access_of(&model.role_permissions, restrictions);
+        let index = nodes.namespaces().iter().position(|uri| *uri == model.uri);
+        if let (Some(index), false) = (index, access == Access::default()) {
+            nodes.set_namespace_access(u16::try_from(index).unwrap_or(u16::MAX), access);
         }
-        add_references(&mut nodes, &sets, &mut imported.warnings);
-        for ix in &added {
-            nodes.note_added(*ix);
-        }
-        for model in sets.iter().flat_map(|set| &set.models) {
-            let restrictions = Some(model.access_restrictions).filter(|bits| *bits != 0);
-            let access = access_of(&model.role_permissions, restrictions);
-            let index = nodes.namespaces().iter().position(|uri| *uri == model.uri);
-            if let (Some(index), false) = (index, access == Access::default()) {
-                nodes.set_namespace_access(u16::try_from(index).unwrap_or(u16::MAX), access);
-            }
-        }
-        drop(nodes);
-        space.raise_model_changes(now);
-        imported.node_count = added.len();
-        self.types = types;
-        self.models.extend(sets.into_iter().flat_map(|set| set.models));
-        Ok(imported)
     }
 }
 
@@ -291,10 +329,13 @@ fn preferred(texts: &[LocalizedText]) -> Option<LocalizedText> {
     texts.iter().min_by_key(rank).cloned()
 }
 
-/// Adds every reference once, although files name many of them at both ends.
-fn add_references(nodes: &mut Nodes, sets: &[NodeSet], warnings: &mut Vec<String>) {
-    let mut seen: BTreeSet<(NodeIx, NodeIx, NodeIx)> = BTreeSet::new();
-    for set in sets {
+/// Source, ReferenceType and target.
+type Triple = (NodeIx, NodeIx, NodeIx);
+
+/// The references of files, each once, although files name many of them at both ends.
+fn references(nodes: &Nodes, sets: &[NodeSet], warnings: &mut Vec<String>) -> BTreeMap<Triple, (usize, u32)> {
+    let mut seen = BTreeMap::new();
+    for (at, set) in sets.iter().enumerate() {
         for node in &set.nodes {
             let Some(own) = nodes.resolve(node.node_id.as_ref()) else { continue };
             for reference in &node.references {
@@ -309,14 +350,23 @@ fn add_references(nodes: &mut Nodes, sets: &[NodeSet], warnings: &mut Vec<String
                     continue;
                 };
                 let (from, to) = if reference.is_forward { (own, other) } else { (other, own) };
-                if seen.insert((from, kind, to))
-                    && let Err(error) = nodes.add_reference(from, kind, to, wants_inverse(kind))
-                {
-                    warnings.push(format!("{}:{}: {error}; the reference is left out", set.file, node.line));
-                }
+                seen.entry((from, kind, to)).or_insert((at, node.line));
             }
         }
     }
+    seen
+}
+
+/// Adds the references of files.
+fn add_references(nodes: &mut Nodes, sets: &[NodeSet], warnings: &mut Vec<String>) -> BTreeSet<Triple> {
+    let wanted = references(nodes, sets, warnings);
+    for ((from, kind, to), (set, line)) in &wanted {
+        if let Err(error) = nodes.add_reference(*from, *kind, *to, wants_inverse(*kind)) {
+            let file = sets.get(*set).map_or("", |set| &set.file);
+            warnings.push(format!("{file}:{line}: {error}; the reference is left out"));
+        }
+    }
+    wanted.into_keys().collect()
 }
 
 #[cfg(test)]

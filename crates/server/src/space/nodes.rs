@@ -880,6 +880,24 @@ impl Nodes {
         }
     }
 
+    /// The instances of a type. A type does not know them: all nodes are looked at. None for nodes that are no types.
+    pub(super) fn instances_of(&self, kind: NodeIx) -> Vec<NodeIx> {
+        let class = self.view(kind).map(|view| view.class());
+        if !matches!(class, Some(NodeClass::OBJECT_TYPE | NodeClass::VARIABLE_TYPE)) {
+            return Vec::new();
+        }
+        let is_it = |reference: &PackedReference| {
+            reference.is_forward()
+                && reference.reference_type() == reference_type_ids::HAS_TYPE_DEFINITION
+                && reference.target() == kind
+        };
+        let all = self.nodes.iter().zip(NodeIx::DYNAMIC..);
+        all.filter_map(|(node, index)| Some((node.as_ref()?, index)))
+            .filter(|(node, _)| node.references.iter().any(is_it))
+            .map(|(node, index)| NodeIx { index, generation: node.generation })
+            .collect()
+    }
+
     /// A node's id; null if it is gone.
     pub(crate) fn id_of(&self, ix: NodeIx) -> NodeId {
         if ix.index < NodeIx::DYNAMIC {

@@ -4,23 +4,45 @@ use crate::error::BuildError;
 use crate::space::now;
 use std::path::Path;
 use taktwerk_server::AddressSpace;
-use taktwerk_server::space::import::{Imported, Importer};
+use taktwerk_server::space::import::{Batch, Imported, Importer, Prepared};
 
 pub(super) fn import<P: AsRef<Path>>(
     space: &AddressSpace,
     importer: &mut Importer,
     paths: impl IntoIterator<Item = P>,
 ) -> Result<Imported, BuildError> {
-    let mut files = Vec::new();
-    for path in paths {
+    let imported = importer.import(space, &read(paths)?, now())?;
+    warn(&imported);
+    Ok(imported)
+}
+
+pub(super) fn prepare<P: AsRef<Path>>(
+    space: &AddressSpace,
+    importer: &Importer,
+    paths: impl IntoIterator<Item = P>,
+    instead: Option<Batch>,
+) -> Result<Prepared, BuildError> {
+    Ok(importer.prepare(space, &read(paths)?, instead)?)
+}
+
+pub(super) fn replace(space: &AddressSpace, importer: &mut Importer, prepared: Prepared) -> Imported {
+    let imported = importer.replace(space, prepared, now());
+    warn(&imported);
+    imported
+}
+
+fn read<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<Vec<(String, String)>, BuildError> {
+    let read = |path: P| {
         let path = path.as_ref();
         let text = std::fs::read_to_string(path)
             .map_err(|source| BuildError::File { path: path.to_owned(), source })?;
-        files.push((path.display().to_string(), text));
-    }
-    let imported = importer.import(space, &files, now())?;
+        Ok((path.display().to_string(), text))
+    };
+    paths.into_iter().map(read).collect()
+}
+
+fn warn(imported: &Imported) {
     for warning in &imported.warnings {
         tracing::warn!("{warning}");
     }
-    Ok(imported)
 }

@@ -148,7 +148,7 @@ impl Server {
         let recorder = RecorderThread::start(shared.space());
         let recorder = recorder.map_err(|source| StartError::Recorder { source })?;
         let inner = taktwerk_net::RunningServer::start_on(&shared, self.listeners, self.options)?;
-        Ok(RunningServer::new(inner, recorder, self.alarm_file))
+        Ok(RunningServer::new(inner, recorder, self.alarm_file, self.importer))
     }
 
     /// Runs the server and waits until it ends, which it does only if the kernel fails it. Use [`Self::spawn`] to stop

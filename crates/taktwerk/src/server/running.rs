@@ -1,12 +1,16 @@
 //! A server while it runs.
 
+use super::import;
 use crate::alarms::{AlarmFile, Conditions};
+use crate::error::BuildError;
 use crate::history::{RecorderCounters, RecorderThread};
 use crate::space::{Namespace, Node, SourceBuilder, ns0};
 use core::net::SocketAddr;
 use core::time::Duration;
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use taktwerk_schema::ids::object_ids;
+use taktwerk_server::space::import::{Batch, Imported, Importer, Prepared};
 use taktwerk_server::{AddressSpace, ServerShared};
 
 /// A running server. Dropping it closes all connections at once; [`RunningServer::stop`] lets them end.
@@ -17,6 +21,8 @@ pub struct RunningServer {
     recorder: Option<RecorderThread>,
     /// Written a last time when it is dropped.
     alarm_file: Option<AlarmFile>,
+    /// Knows which NodeSets there are.
+    importer: Mutex<Importer>,
 }
 
 impl RunningServer {
@@ -24,8 +30,32 @@ impl RunningServer {
         inner: taktwerk_net::RunningServer,
         recorder: Option<RecorderThread>,
         alarm_file: Option<AlarmFile>,
+        importer: Mutex<Importer>,
     ) -> Self {
-        Self { inner, recorder, alarm_file }
+        Self { inner, recorder, alarm_file, importer }
+    }
+
+    /// Reads NodeSet2 files that are to replace those of an earlier import, or, without one, to come besides all others.
+    /// Nothing changes before [`Self::replace_nodesets`], except that their namespaces are registered.
+    ///
+    /// # Errors
+    /// A file cannot be read, has a mistake or does not fit what is there, or a model of another import requires one that
+    /// would go.
+    pub fn prepare_nodesets<P: AsRef<Path>>(
+        &self,
+        paths: impl IntoIterator<Item = P>,
+        instead: Option<Batch>,
+    ) -> Result<Prepared, BuildError> {
+        let importer = self.importer.lock().unwrap_or_else(PoisonError::into_inner);
+        import::prepare(self.space(), &importer, paths, instead)
+    }
+
+    /// Puts files in place of others while clients are connected. Nodes that are the same in both stay, with their values,
+    /// what monitors them and what the application has bound to them. Nodes that have changed are deleted and added again.
+    /// Namespaces stay registered.
+    pub fn replace_nodesets(&self, prepared: Prepared) -> Imported {
+        let mut importer = self.importer.lock().unwrap_or_else(PoisonError::into_inner);
+        import::replace(self.space(), &mut importer, prepared)
     }
 
     /// Where the server listens, with the ports that were really taken.

@@ -1,0 +1,245 @@
+//! Replacing imported files while clients are connected: what is the same in both stays as it is.
+//!
+//! A node stays if its attributes and its value in the file are the same; its live value, what monitors it and what the
+//! application has bound to it stay with it. A node that has changed is deleted and added again. References to it from
+//! nodes that stay are made again, except those that clients have added. The structure lock is given back after some
+//! hundred microseconds of work.
+
+use super::{Batch, ImportError, Imported, Importer, Triple, references, set_defaults};
+use crate::space::build::wants_inverse;
+use crate::space::error::NodeError;
+use crate::space::nodes::Nodes;
+use crate::space::spec::NodeSpec;
+use crate::space::{AddressSpace, NodeIx, Reference};
+use core::hash::{Hash, Hasher};
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::DefaultHasher;
+use taktwerk_nodeset::{Model, NodeSet, NodeSetError, Problem, TypeDictionary};
+use taktwerk_schema::NodeClass;
+use taktwerk_schema::ids::reference_type_ids;
+use taktwerk_types::{NodeId, UtcTime};
+
+/// Work under one lock: references that are looked at, and nodes.
+const WORK_PER_LOCK: usize = 8192;
+/// What adding or deleting a node counts as, in references that are looked at.
+const NODE_WORK: usize = 64;
+
+/// What an import has added, for comparing it with another one.
+#[derive(Debug, Default)]
+pub(super) struct Loaded {
+    pub(super) models: Vec<Model>,
+    /// Each node with the fingerprint of its attributes.
+    pub(super) nodes: BTreeMap<NodeId, u64>,
+    pub(super) references: BTreeSet<Triple>,
+}
+
+/// Files that have been read and can be imported.
+#[derive(Debug)]
+pub struct Prepared {
+    pub(super) sets: Vec<NodeSet>,
+    /// The nodes of all sets in their order, with their fingerprints.
+    pub(super) specs: Vec<(u64, NodeSpec)>,
+    pub(super) types: TypeDictionary,
+    pub(super) imported: Imported,
+    pub(super) instead: Option<Batch>,
+}
+
+/// What a changed node of a file is told by.
+pub(super) fn fingerprint(spec: &NodeSpec) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    format!("{spec:?}").hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Models that stay must not require one that goes.
+pub(super) fn check_required(staying: &[Model], sets: &[NodeSet]) -> Result<(), ImportError> {
+    let known = |uri: &str| {
+        let coming = sets.iter().flat_map(|set| &set.models);
+        uri == super::NAMESPACE_ZERO || staying.iter().chain(coming).any(|model| model.uri == uri)
+    };
+    for model in staying {
+        if let Some(missing) = model.required.iter().find(|required| !known(&required.uri)) {
+            let problem = Problem::MissingModel {
+                model: model.uri.clone(),
+                required: missing.uri.clone(),
+                version: String::new(),
+            };
+            let (file, problem) = (model.uri.clone(), Box::new(problem));
+            return Err(NodeSetError { file, line: model.line, problem }.into());
+        }
+    }
+    Ok(())
+}
+
+/// The lock, given back from time to time.
+struct Slices<'a> {
+    space: &'a AddressSpace,
+    left: usize,
+}
+
+impl Slices<'_> {
+    /// Does something with each of the items; `step` says how much work it was.
+    fn each<T>(&mut self, items: impl IntoIterator<Item = T>, mut step: impl FnMut(&mut Nodes, T) -> usize) {
+        let mut items = items.into_iter().peekable();
+        while items.peek().is_some() {
+            let mut nodes = self.space.write();
+            self.left = WORK_PER_LOCK;
+            while self.left > 0
+                && let Some(item) = items.next()
+            {
+                self.left = self.left.saturating_sub(step(&mut nodes, item).max(1));
+            }
+            drop(nodes);
+            self.space.give_way();
+        }
+    }
+}
+
+impl Importer {
+    /// Reads files that are to replace those of an earlier import, or to come besides all others. The address space is not
+    /// changed, but for namespaces that are registered.
+    ///
+    /// # Errors
+    /// As [`Self::import`]; also if a model of another import requires one that would go, or a node's id is taken.
+    pub fn prepare(
+        &self,
+        space: &AddressSpace,
+        files: &[(String, String)],
+        instead: Option<Batch>,
+    ) -> Result<Prepared, ImportError> {
+        let prepared = self.read(space, files, instead)?;
+        let none = Loaded::default();
+        let old = instead.and_then(|batch| self.loaded.get(batch.0)).unwrap_or(&none);
+        let nodes = space.read();
+        let mut seen = BTreeSet::new();
+        for set in &prepared.sets {
+            for node in &set.nodes {
+                let is_taken =
+                    !old.nodes.contains_key(&node.node_id) && nodes.resolve(node.node_id.as_ref()).is_some();
+                if is_taken || !seen.insert(&node.node_id) {
+                    let source = NodeError::IdExists(node.node_id.clone());
+                    return Err(ImportError::Node { file: set.file.clone(), line: node.line, source });
+                }
+            }
+        }
+        Ok(prepared)
+    }
+
+    /// Imports what [`Self::prepare`] has read. Services go on meanwhile. A node that cannot be added any more, because
+    /// somebody else has added one of that id since, is left out with a warning.
+    pub fn replace(&mut self, space: &AddressSpace, prepared: Prepared, now: UtcTime) -> Imported {
+        let Prepared { sets, specs, types, mut imported, instead } = prepared;
+        let batch = instead.filter(|batch| batch.0 < self.loaded.len()).unwrap_or(Batch(self.loaded.len()));
+        let old = self.loaded.get_mut(batch.0).map(core::mem::take).unwrap_or_default();
+        let nodes: BTreeMap<NodeId, u64> =
+            specs.iter().map(|(fingerprint, spec)| (spec.id.clone(), *fingerprint)).collect();
+        let mut slices = Slices { space, left: 0 };
+
+        let gone = old.nodes.iter().filter(|(id, fingerprint)| nodes.get(*id) != Some(*fingerprint));
+        let mut restore = Vec::new();
+        slices.each(gone, |space, (id, _)| {
+            let Some(ix) = space.resolve(id.as_ref()) else { return 1 };
+            if nodes.contains_key(id) {
+                restore.extend(foreign(space, ix, &old.references));
+            }
+            imported.deleted_count += 1;
+            // Who refers to a type is found by looking at all nodes.
+            let everywhere = space.view(ix).filter(|view| view.is_type()).map_or(0, |_| space.len());
+            NODE_WORK + space.delete(ix).unwrap_or(0) + everywhere
+        });
+
+        let mut added = Vec::new();
+        slices.each(specs, |space, (_, spec)| {
+            // What is still there has not changed.
+            let is_there = space.resolve(spec.id.as_ref()).is_some();
+            if is_there && old.nodes.contains_key(&spec.id) {
+                return 1;
+            }
+            let id = spec.id.clone();
+            match space.add(spec, now) {
+                Ok(ix) => added.push(ix),
+                Err(error) => imported.warnings.push(format!("{id}: {error}; the node is left out")),
+            }
+            NODE_WORK
+        });
+
+        let wanted = references(&space.read(), &sets, &mut imported.warnings);
+        let dropped = old.references.iter().filter(|triple| !wanted.contains_key(*triple));
+        slices.each(dropped, |space, (from, kind, to)| {
+            space.delete_reference(*from, *kind, true, *to, true);
+            NODE_WORK
+        });
+        let missing = wanted.keys().filter(|triple| !old.references.contains(*triple));
+        slices.each(missing, |space, triple| connect(space, *triple));
+        slices.each(restore, |space, ids| match ids.map(|id| space.resolve(id.as_ref())) {
+            [Some(from), Some(kind), Some(to)] => connect(space, (from, kind, to)),
+            _ => 1,
+        });
+        slices.each(&added, |space, ix| {
+            space.note_added(*ix);
+            1
+        });
+        set_defaults(&mut space.write(), &sets);
+        space.raise_model_changes(now);
+
+        imported.node_count = added.len();
+        imported.batch = batch;
+        self.types = types;
+        let models = sets.into_iter().flat_map(|set| set.models).collect();
+        let loaded = Loaded { models, nodes, references: wanted.into_keys().collect() };
+        match self.loaded.get_mut(batch.0) {
+            Some(place) => *place = loaded,
+            None => self.loaded.push(loaded),
+        }
+        imported
+    }
+}
+
+/// References of a node that its files have not brought and no client has added: source, ReferenceType and target.
+fn foreign(nodes: &Nodes, ix: NodeIx, known: &BTreeSet<Triple>) -> Vec<[NodeId; 3]> {
+    let mut found = Vec::new();
+    let mut keep = |from: NodeIx, kind: NodeIx, to: NodeIx| {
+        if !known.contains(&(from, kind, to)) {
+            // By their ids: the other end may be deleted and added again too.
+            found.push([from, kind, to].map(|ix| nodes.id_of(ix)));
+        }
+    };
+    nodes.references(ix, |Reference { reference_type, is_forward, target }| {
+        // A client's node stays where it is.
+        let is_clients =
+            nodes.is_added_reference(ix, reference_type, is_forward, target) && !nodes.is_added(target);
+        if !is_clients {
+            let (from, to) = if is_forward { (ix, target) } else { (target, ix) };
+            keep(from, reference_type, to);
+        }
+        true
+    });
+    for instance in nodes.instances_of(ix) {
+        keep(instance, NodeIx::ns0(reference_type_ids::HAS_TYPE_DEFINITION), ix);
+    }
+    found
+}
+
+/// Adds a reference that is not there. Ends that are gone meanwhile are no mistake.
+fn connect(nodes: &mut Nodes, (from, kind, to): Triple) -> usize {
+    let has_inverse = wants_inverse(kind);
+    // A parent may have many children, a child has few parents.
+    let (at, other) = if has_inverse { (to, from) } else { (from, to) };
+    let (mut looked_at, mut exists) = (0, false);
+    nodes.references(at, |reference| {
+        looked_at += 1;
+        exists = reference.is_forward != has_inverse
+            && reference.reference_type == kind
+            && reference.target == other;
+        !exists
+    });
+    let is_type = nodes.view(kind).is_some_and(|view| view.class() == NodeClass::REFERENCE_TYPE);
+    if !exists && is_type {
+        // The only other mistake is an end that does not exist.
+        let _ = nodes.add_reference(from, kind, to, has_inverse);
+    }
+    NODE_WORK + looked_at
+}
+
+#[cfg(test)]
+mod tests;

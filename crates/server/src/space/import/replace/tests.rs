@@ -1,0 +1,169 @@
+//! Files that replace others.
+
+use super::*;
+use crate::space::build::Under;
+use taktwerk_types::QualifiedName;
+
+const MODEL: &str = r#"<?xml version="1.0"?>
+<UANodeSet xmlns="http://opcfoundation.org/UA/2011/03/UANodeSet.xsd">
+  <NamespaceUris><Uri>urn:pumps</Uri></NamespaceUris>
+  <Models><Model ModelUri="urn:pumps"><RequiredModel ModelUri="http://opcfoundation.org/UA/"/></Model></Models>
+  <UAObjectType NodeId="ns=1;i=1" BrowseName="1:PumpType">
+    <References><Reference ReferenceType="i=45" IsForward="false">i=58</Reference></References></UAObjectType>
+  <UAObject NodeId="ns=1;i=2" BrowseName="1:Pump"><References>
+      <Reference ReferenceType="i=35" IsForward="false">i=85</Reference>
+      <Reference ReferenceType="i=40">ns=1;i=1</Reference></References></UAObject>
+  <UAVariable NodeId="ns=1;i=3" BrowseName="1:Speed" DataType="i=11" AccessLevel="3"><References>
+      <Reference ReferenceType="i=47" IsForward="false">ns=1;i=2</Reference>
+      <Reference ReferenceType="i=40">i=63</Reference></References>
+    <Value><Double xmlns="http://opcfoundation.org/UA/2008/02/Types.xsd">12.5</Double></Value></UAVariable>
+  <UAVariable NodeId="ns=1;i=4" BrowseName="1:Level" DataType="i=11"><References>
+      <Reference ReferenceType="i=47" IsForward="false">ns=1;i=2</Reference>
+      <Reference ReferenceType="i=40">i=63</Reference></References></UAVariable>
+</UANodeSet>"#;
+const BUILT_ON_IT: &str = r#"<UANodeSet xmlns="http://opcfoundation.org/UA/2011/03/UANodeSet.xsd">
+  <NamespaceUris><Uri>urn:more</Uri></NamespaceUris>
+  <Models><Model ModelUri="urn:more"><RequiredModel ModelUri="urn:pumps"/></Model></Models>
+</UANodeSet>"#;
+
+const NOW: UtcTime = UtcTime::NULL;
+const KIND: NodeId = NodeId::numeric(2, 1);
+const PUMP: NodeId = NodeId::numeric(2, 2);
+const SPEED: NodeId = NodeId::numeric(2, 3);
+const LEVEL: NodeId = NodeId::numeric(2, 4);
+/// The application's pump.
+const OWN: NodeId = NodeId::numeric(1, 7);
+
+fn file(text: &str) -> Vec<(String, String)> {
+    vec![("pumps.xml".to_owned(), text.to_owned())]
+}
+
+/// A space with the model, and with a pump of the application below the model's.
+fn loaded() -> (AddressSpace, Importer, Batch) {
+    let space = AddressSpace::new(1, 16, "urn:test");
+    let mut importer = Importer::new(TypeDictionary::default());
+    let imported = importer.import(&space, &file(MODEL), NOW).unwrap();
+    assert_eq!((imported.node_count, imported.warnings.len()), (4, 0));
+    let spec = NodeSpec::object(OWN, QualifiedName::new(1, "Own"));
+    let under =
+        Under { parent: &PUMP, reference_type: &NodeId::numeric(0, 35), type_definition: Some(&KIND) };
+    space.add_node(spec, under, NOW).unwrap();
+    (space, importer, imported.batch)
+}
+
+fn replace(space: &AddressSpace, importer: &mut Importer, batch: Batch, text: &str) -> Imported {
+    let prepared = importer.prepare(space, &file(text), Some(batch)).unwrap();
+    importer.replace(space, prepared, NOW)
+}
+
+/// All references, with ids.
+fn graph(space: &AddressSpace) -> BTreeSet<(NodeId, NodeId, bool, NodeId)> {
+    let nodes = space.read();
+    let mut all = BTreeSet::new();
+    for id in [KIND, PUMP, SPEED, LEVEL, OWN, NodeId::numeric(0, 85), NodeId::numeric(0, 58)] {
+        let Some(ix) = nodes.resolve(id.as_ref()) else { continue };
+        nodes.references(ix, |reference| {
+            let (kind, target) = (nodes.id_of(reference.reference_type), nodes.id_of(reference.target));
+            assert!(
+                all.insert((id.clone(), kind, reference.is_forward, target)),
+                "a reference is there twice"
+            );
+            true
+        });
+    }
+    all
+}
+
+#[test]
+fn the_same_files_change_nothing() {
+    let (space, mut importer, batch) = loaded();
+    let speed = space.variable(&SPEED).unwrap();
+    speed.set_at(99.0, NOW);
+    let before = graph(&space);
+    // Lines do not matter.
+    let moved = MODEL.replace("  <UAObject ", "\n\n  <UAObject ");
+    for text in [MODEL, &moved] {
+        let imported = replace(&space, &mut importer, batch, text);
+        assert_eq!((imported.node_count, imported.deleted_count, imported.batch), (0, 0, batch));
+    }
+    assert_eq!(graph(&space), before);
+    assert_eq!(space.variable(&SPEED).unwrap().get().value, Some(99.0.into()));
+}
+
+#[test]
+fn only_what_has_changed_is_made_anew() {
+    let (space, mut importer, batch) = loaded();
+    let (speed, level) = (space.variable(&SPEED).unwrap(), space.variable(&LEVEL).unwrap());
+    speed.set_at(99.0, NOW);
+    level.set_at(1.0, NOW);
+    let before = graph(&space);
+    // The parent, the type and one of the variables change; the other variable does not.
+    let text = MODEL
+        .replace("BrowseName=\"1:PumpType\"", "BrowseName=\"1:PumpType\" IsAbstract=\"true\"")
+        .replace("BrowseName=\"1:Pump\"", "BrowseName=\"1:Pump\" EventNotifier=\"1\"")
+        .replace("\"1:Level\" DataType=\"i=11\"", "\"1:Level\" DataType=\"i=10\"");
+    let imported = replace(&space, &mut importer, batch, &text);
+    assert_eq!((imported.node_count, imported.deleted_count), (3, 3));
+    assert_eq!(imported.warnings, [""; 0]);
+    // All references are as before, those of the application's pump too.
+    assert_eq!(graph(&space), before);
+    assert_eq!(space.variable(&SPEED).unwrap().get().value, Some(99.0.into()));
+    speed.set_at(100.0, NOW);
+    assert_eq!(space.variable(&SPEED).unwrap().get().value, Some(100.0.into()), "the handle is still good");
+    assert_eq!(
+        space.variable(&LEVEL).unwrap().get().value.unwrap_or_default(),
+        taktwerk_types::Variant::Empty
+    );
+    // And back again.
+    let imported = replace(&space, &mut importer, batch, MODEL);
+    assert_eq!((imported.node_count, imported.deleted_count), (3, 3));
+    assert_eq!(graph(&space), before);
+}
+
+#[test]
+fn what_is_in_no_file_any_more_goes() {
+    let (space, mut importer, batch) = loaded();
+    let without = format!("{}</UANodeSet>", MODEL.split("  <UAVariable NodeId=\"ns=1;i=4\"").next().unwrap());
+    let imported = replace(&space, &mut importer, batch, &without);
+    assert_eq!((imported.node_count, imported.deleted_count), (0, 1));
+    assert!(!space.contains(&LEVEL) && space.contains(&SPEED));
+    // Without files everything goes but what the application has made.
+    let prepared = importer.prepare(&space, &[], Some(batch)).unwrap();
+    let imported = importer.replace(&space, prepared, NOW);
+    assert_eq!((imported.node_count, imported.deleted_count), (0, 3));
+    assert!(!space.contains(&KIND) && !space.contains(&PUMP) && space.contains(&OWN));
+    let imported = replace(&space, &mut importer, batch, MODEL);
+    assert_eq!((imported.node_count, imported.deleted_count), (4, 0));
+}
+
+#[test]
+fn references_of_files_come_and_go() {
+    let (space, mut importer, batch) = loaded();
+    let before = graph(&space);
+    let organizes = r#"<Reference ReferenceType="i=35" IsForward="false">i=85</Reference>"#;
+    replace(&space, &mut importer, batch, &MODEL.replace(organizes, ""));
+    assert_eq!(graph(&space).len(), before.len() - 2);
+    assert!(space.contains(&PUMP));
+    replace(&space, &mut importer, batch, MODEL);
+    assert_eq!(graph(&space), before);
+}
+
+#[test]
+fn files_with_mistakes_change_nothing() {
+    let (space, mut importer, batch) = loaded();
+    let before = (graph(&space), space.node_count());
+    let refused = |importer: &mut Importer, files: &[(String, String)], instead| {
+        importer.prepare(&space, files, instead).unwrap_err().to_string()
+    };
+    let text = refused(&mut importer, &file(&MODEL.replace("12.5", "fast")), Some(batch));
+    assert!(text.starts_with("pumps.xml:"), "{text}");
+    // Ids of others.
+    let text = refused(&mut importer, &file(MODEL), None);
+    assert!(text.contains("ns=2;i=1"), "{text}");
+    assert_eq!((graph(&space), space.node_count()), before);
+    // A model that another one requires.
+    importer.import(&space, &file(BUILT_ON_IT), NOW).unwrap();
+    let text = importer.prepare(&space, &[], Some(batch)).unwrap_err().to_string();
+    assert!(text.contains("urn:more") && text.contains("urn:pumps"), "{text}");
+    assert!(importer.prepare(&space, &file(MODEL), Some(batch)).is_ok());
+}

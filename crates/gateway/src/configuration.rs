@@ -8,6 +8,9 @@ use crate::adapter::opcua::OpcUa;
 use crate::adapter::program::Program;
 use crate::adapter::replay::Replay;
 use crate::adapter::simulation::Simulation;
+use crate::destination::Sink;
+use crate::destination::file::Files;
+use crate::destination::settings::DestinationSettings;
 use crate::fields::{Fields, Mistake, Sections};
 use crate::settings::SourceSettings;
 use crate::source::{Adapter, Placement};
@@ -30,6 +33,16 @@ pub struct GatewayConfig {
     pub threads: usize,
     /// Its sources.
     pub sources: Vec<SourceConfig>,
+    /// Its destinations.
+    pub destinations: Vec<DestinationConfig>,
+}
+
+/// A destination to be.
+pub struct DestinationConfig {
+    /// What every destination has.
+    pub settings: DestinationSettings,
+    /// The kind of destination.
+    pub sink: Box<dyn Sink>,
 }
 
 /// A source to be.
@@ -45,6 +58,12 @@ pub struct SourceConfig {
 impl core::fmt::Debug for GatewayConfig {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("GatewayConfig").field("namespace", &self.namespace).finish_non_exhaustive()
+    }
+}
+
+impl core::fmt::Debug for DestinationConfig {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("DestinationConfig").field("settings", &self.settings).finish_non_exhaustive()
     }
 }
 
@@ -88,6 +107,17 @@ const KINDS: [SourceKind; 8] = [
     kind!("simulation", SECOND, Simulation),
 ];
 
+/// Makes a destination of its settings.
+type TakeSink = fn(&mut Fields, &DestinationSettings) -> Result<Box<dyn Sink>, Mistake>;
+
+macro_rules! sink {
+    ($name:literal, $type:ident) => {
+        ($name, (|fields, settings| Ok(Box::new($type::take(fields, settings)?))) as TakeSink)
+    };
+}
+
+const SINKS: [(&str, TakeSink); 1] = [sink!("file", Files)];
+
 impl GatewayConfig {
     /// Reads the sections of a configuration file that belong to the gateway; `None` if there are none.
     ///
@@ -95,7 +125,8 @@ impl GatewayConfig {
     /// The first mistake, with its line.
     pub fn parse(path: &Path, text: &str) -> Result<Option<Self>, Mistake> {
         let sections = Sections::parse(path, text)?;
-        if sections.gateway.is_none() && sections.sources.is_empty() && sections.tags.is_empty() {
+        let is_empty = sections.sources.is_empty() && sections.tags.is_empty();
+        if sections.gateway.is_none() && is_empty && sections.destinations.is_empty() {
             return Ok(None);
         }
         let (mut namespace, mut threads) = (NAMESPACE_DEFAULT.to_owned(), 1);
@@ -141,7 +172,22 @@ impl GatewayConfig {
         for (_, fields) in lines {
             fields.finish()?;
         }
-        Ok(Some(Self { namespace, threads, sources }))
+        let mut destinations: Vec<DestinationConfig> = Vec::new();
+        for mut fields in sections.destinations {
+            let destination = take_destination(&mut fields)?;
+            for other in &destinations {
+                if other.settings.name == destination.settings.name {
+                    let problem = format!("there are two destinations {:?}", destination.settings.name);
+                    return Err(fields.mistake(problem, "give each its own name"));
+                }
+                if other.settings.queue == destination.settings.queue {
+                    let problem = format!("{:?} has the same queue", other.settings.name);
+                    return Err(fields.mistake(problem, "give each its own file"));
+                }
+            }
+            destinations.push(destination);
+        }
+        Ok(Some(Self { namespace, threads, sources, destinations }))
     }
 
     /// How many tags there are.
@@ -169,6 +215,21 @@ fn take_source(fields: &mut Fields) -> Result<SourceConfig, Mistake> {
     let settings = SourceSettings::take(fields, name, kind.interval)?;
     let adapter = (kind.take)(fields, &settings)?;
     Ok(SourceConfig { settings, adapter, tags: Vec::new() })
+}
+
+fn take_destination(fields: &mut Fields) -> Result<DestinationConfig, Mistake> {
+    let (line, name) = fields.required("name", "\"archive\"")?;
+    let is_plain = |char: char| char.is_alphanumeric() || matches!(char, '-' | '_' | '.' | ' ');
+    if name.len() > 100 || !name.chars().all(is_plain) || name.starts_with('.') {
+        let hint = "names have letters, digits, - _ . and spaces, and at most 100 bytes";
+        return Err(fields.mistake_in(line, "name", format!("{name:?} is no name"), hint));
+    }
+    let (line, kind) = fields.required("type", "\"file\"")?;
+    let take = fields.meaning(line, "type", &kind, &SINKS)?;
+    let settings = DestinationSettings::take(fields, name)?;
+    let sink = take(fields, &settings)?;
+    fields.finish()?;
+    Ok(DestinationConfig { settings, sink })
 }
 
 /// The nodes that there will be, so that no two have the same name.
@@ -273,6 +334,19 @@ mod tests {
             (
                 format!("{SOURCE}intervall = \"1 s\"\n"),
                 "g.toml:5: intervall: there is no such setting here; did you mean `interval`?",
+            ),
+            (
+                "[[destination]]\nname = \"a\"\ntype = \"fiel\"\n".to_owned(),
+                "g.toml:3: type: there is no \"fiel\"; did you mean \"file\"?",
+            ),
+            (
+                "[[destination]]\nname = \"a/b\"\ntype = \"file\"\n".to_owned(),
+                "g.toml:2: name: \"a/b\" is no name",
+            ),
+            ("[[destination]]\nname = \"a\"\ntype = \"file\"\n".to_owned(), "g.toml:1: folder is missing"),
+            (
+                "[[destination]]\nname = \"a\"\ntype = \"file\"\nfolder = \"f\"\nqeue = \"x\"\n".to_owned(),
+                "g.toml:5: qeue: there is no such setting here; did you mean `queue`?",
             ),
             (format!("{SOURCE}{SOURCE}"), "g.toml:5: there are two sources \"plc\""),
             (

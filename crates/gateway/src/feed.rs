@@ -3,6 +3,7 @@
 //! A value that does not come in time is first the last one with Uncertain_LastUsableValue, and after the time that was
 //! configured Bad_NoCommunication (Part 8 §6.3). Both timestamps then say when that was found out.
 
+use crate::destination::tap::{Tap, Tapped};
 use crate::fault::Fault;
 use crate::plant::Plant;
 use crate::settings::SourceSettings;
@@ -80,6 +81,11 @@ struct Held {
     every: Option<Duration>,
     answered: Instant,
     quality: Quality,
+    name: Arc<str>,
+    /// The destinations that get its values.
+    taps: Vec<Tapped>,
+    /// What they were given last.
+    last_tapped: Option<(Variant, StatusCode)>,
 }
 
 /// A value on its way to a source, as the source understands it.
@@ -124,6 +130,7 @@ struct Shared {
     settings: SourceSettings,
     statistics: Statistics,
     plant: Arc<Plant>,
+    taps: Vec<Arc<Tap>>,
     held: Mutex<Vec<Held>>,
     budget: Mutex<Budget>,
     /// Since when there is no connection.
@@ -166,13 +173,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Feed {
     /// A feed without tags.
     #[must_use]
-    pub fn new(settings: SourceSettings, plant: Arc<Plant>) -> (Self, Writes) {
+    pub fn new(settings: SourceSettings, plant: Arc<Plant>, taps: Vec<Arc<Tap>>) -> (Self, Writes) {
         let (writes, taken) = mpsc::channel(WRITES_MAX);
         let budget = Budget { left: settings.values_per_second_max as f64, filled: Instant::now() };
         let feed = Self(Arc::new(Shared {
             settings,
             statistics: Statistics::default(),
             plant,
+            taps,
             held: Mutex::default(),
             budget: Mutex::new(budget),
             down: Mutex::new(None),
@@ -226,7 +234,12 @@ impl Feed {
         });
         let every = tag.expect_every.or(self.0.settings.interval);
         let variable = self.0.plant.variable(tag, kind, self.0.settings.interval, on_write)?;
+        let name: Arc<str> = tag.full_name().into();
+        let taps = self.0.taps.iter().filter_map(|tap| Tap::of(tap, &name)).collect();
         lock(&self.0.held).push(Held {
+            name,
+            taps,
+            last_tapped: None,
             variable: variable.handle().clone(),
             kind,
             scaling,
@@ -363,7 +376,7 @@ impl Held {
         let time = time.unwrap_or(utc);
         if status.is_bad() {
             self.last_number = None;
-            self.variable.set_with(Variant::Empty, status, time, utc);
+            self.set(Variant::Empty, status, time, utc);
             return true;
         }
         let converted = match self.scaling {
@@ -372,7 +385,7 @@ impl Held {
         };
         let Some((value, limited)) = converted else {
             self.last_number = None;
-            self.variable.set_with(Variant::Empty, StatusCode::BAD_TYPE_MISMATCH, time, utc);
+            self.set(Variant::Empty, StatusCode::BAD_TYPE_MISMATCH, time, utc);
             return false;
         };
         let status = if status == StatusCode::GOOD { limited } else { status };
@@ -384,8 +397,23 @@ impl Held {
             }
             self.last_number = number.filter(|_| status == StatusCode::GOOD);
         }
-        self.variable.set_with(value, status, time, utc);
+        self.set(value, status, time, utc);
         true
+    }
+
+    /// Gives a value to the variable and to the destinations.
+    fn set(&mut self, value: Variant, status: StatusCode, time: UtcTime, utc: UtcTime) {
+        if !self.taps.is_empty() {
+            let last = self.last_tapped.as_ref();
+            let is_change = last.is_none_or(|(last, before)| *before != status || !last.same_as(&value));
+            for tap in &self.taps {
+                tap.push(&self.name, &value, status, (time, utc), is_change);
+            }
+            if is_change {
+                self.last_tapped = Some((value.clone(), status));
+            }
+        }
+        self.variable.set_with(value, status, time, utc);
     }
 
     /// No value has come.
@@ -395,9 +423,9 @@ impl Held {
         let last = self.variable.get();
         match last.value {
             Some(value) if quality == Quality::Stale && !last.status.unwrap_or_default().is_bad() => {
-                self.variable.set_with(value, StatusCode::UNCERTAIN_LAST_USABLE_VALUE, utc, utc);
+                self.set(value, StatusCode::UNCERTAIN_LAST_USABLE_VALUE, utc, utc);
             }
-            _ => self.variable.set_with(Variant::Empty, StatusCode::BAD_NO_COMMUNICATION, utc, utc),
+            _ => self.set(Variant::Empty, StatusCode::BAD_NO_COMMUNICATION, utc, utc),
         }
     }
 }
@@ -421,7 +449,7 @@ mod tests {
         let tag = Tag::take(&mut sections.tags[0]).unwrap();
         let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
         let plant = Arc::new(Plant::new(&server, "urn:test"));
-        let (feed, writes) = Feed::new(settings, plant);
+        let (feed, writes) = Feed::new(settings, plant, Vec::new());
         assert_eq!(feed.add(&tag, Kind::scalar(BuiltInType::Double)).unwrap(), 0);
         let id = taktwerk_types::NodeId::string(2, "s/t");
         let variable = server.space().variable(&id).unwrap();

@@ -384,6 +384,8 @@ pub struct Sections {
     pub sources: Vec<Fields>,
     /// `[[tag]]`
     pub tags: Vec<Fields>,
+    /// `[[destination]]`
+    pub destinations: Vec<Fields>,
 }
 
 impl Sections {
@@ -429,6 +431,7 @@ impl Sections {
             gateway: document.get_ref().get("gateway").map(fields).transpose()?,
             sources: list("source")?,
             tags: list("tag")?,
+            destinations: list("destination")?,
         })
     }
 }

@@ -1,6 +1,9 @@
 //! A running gateway: its nodes, its tasks and its statistics.
 
-use crate::configuration::{GatewayConfig, SourceConfig};
+use crate::configuration::{DestinationConfig, GatewayConfig, SourceConfig};
+use crate::destination::Sink;
+use crate::destination::forward::{Destination, DestinationView};
+use crate::destination::queue::QueueError;
 use crate::feed::{Feed, Writes};
 use crate::plant::Plant;
 use crate::source::{Adapter, Placement};
@@ -25,6 +28,14 @@ pub enum GatewayError {
         /// Why.
         error: Box<BuildError>,
     },
+    /// A destination has no queue.
+    #[error("destination {destination}: {error}")]
+    Queue {
+        /// The destination.
+        destination: String,
+        /// Why.
+        error: QueueError,
+    },
     /// The operating system has no thread for it.
     #[error("cannot start the threads of the gateway: {0}")]
     Threads(#[from] io::Error),
@@ -34,6 +45,7 @@ pub enum GatewayError {
 pub struct PreparedGateway {
     threads: usize,
     sources: Vec<(Box<dyn Adapter>, Feed, Writes)>,
+    destinations: Vec<(Destination, Box<dyn Sink>)>,
 }
 
 impl core::fmt::Debug for PreparedGateway {
@@ -46,12 +58,20 @@ impl PreparedGateway {
     /// Adds the nodes of a gateway to a server.
     ///
     /// # Errors
-    /// A node of that name is there already.
+    /// A node of that name is there already, or a queue cannot be used.
     pub fn new(config: GatewayConfig, server: &Server) -> Result<Self, GatewayError> {
         let plant = Arc::new(Plant::new(server, &config.namespace));
+        let mut destinations = Vec::new();
+        for DestinationConfig { settings, sink } in config.destinations {
+            let name = settings.name.clone();
+            let destination = Destination::open(settings, sink.describe())
+                .map_err(|error| GatewayError::Queue { destination: name, error })?;
+            destinations.push((destination, sink));
+        }
+        let taps: Vec<_> = destinations.iter().map(|(destination, _)| destination.tap()).collect();
         let mut sources = Vec::new();
         for SourceConfig { settings, adapter, tags } in config.sources {
-            let (feed, writes) = Feed::new(settings, Arc::clone(&plant));
+            let (feed, writes) = Feed::new(settings, Arc::clone(&plant), taps.clone());
             for (tag, placement) in &tags {
                 let Placement::Variable(kind) = placement else { continue };
                 feed.add(tag, *kind).map_err(|error| GatewayError::Node {
@@ -62,7 +82,7 @@ impl PreparedGateway {
             }
             sources.push((adapter, feed, writes));
         }
-        Ok(Self { threads: config.threads, sources })
+        Ok(Self { threads: config.threads, sources, destinations })
     }
 
     /// Starts asking.
@@ -75,13 +95,20 @@ impl PreparedGateway {
             .thread_name("taktwerk-gateway")
             .enable_all()
             .build()?;
+        let mut destinations = Vec::new();
+        for (destination, sink) in self.destinations {
+            runtime.spawn(destination.clone().store());
+            runtime.spawn(destination.clone().forward(sink));
+            destinations.push(destination);
+        }
         let mut sources = Vec::new();
         for (adapter, feed, writes) in self.sources {
             sources.push((adapter.describe(), feed.clone()));
             runtime.spawn(watch(feed.clone()));
             runtime.spawn(supervise(adapter, feed, writes));
         }
-        Ok(Gateway { runtime: Some(runtime), sources: Sources(sources.into()) })
+        let (sources, destinations) = (Sources(sources.into()), Destinations(destinations.into()));
+        Ok(Gateway { runtime: Some(runtime), sources, destinations })
     }
 }
 
@@ -90,6 +117,7 @@ impl PreparedGateway {
 pub struct Gateway {
     runtime: Option<Runtime>,
     sources: Sources,
+    destinations: Destinations,
 }
 
 /// How long tasks may take to end.
@@ -100,6 +128,12 @@ impl Gateway {
     #[must_use]
     pub fn sources(&self) -> Sources {
         self.sources.clone()
+    }
+
+    /// The destinations, for those that show them.
+    #[must_use]
+    pub fn destinations(&self) -> Destinations {
+        self.destinations.clone()
     }
 }
 
@@ -112,12 +146,27 @@ impl Drop for Gateway {
             // It has nothing to tell.
             let _ = thread.join();
         }
+        for destination in &*self.destinations.0 {
+            destination.flush();
+        }
     }
 }
 
 /// What can be seen of the sources of a running gateway. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Sources(Arc<[(String, Feed)]>);
+
+/// What can be seen of the destinations of a running gateway. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Destinations(Arc<[Destination]>);
+
+impl Destinations {
+    /// All destinations as they are now.
+    #[must_use]
+    pub fn views(&self) -> Vec<DestinationView> {
+        self.0.iter().map(Destination::view).collect()
+    }
+}
 
 /// A source as it is shown.
 #[derive(Debug, Clone)]

@@ -8,6 +8,7 @@
 //! - [`settings`]: what every source has; [`source`]: what a source is; [`adapter`]: the kinds of sources; [`fault`]: why one does not work; [`connect`], [`tls`]: connections;
 //!   [`json_path`], [`json_time`]: values within JSON; [`table`]: tags as CSV;
 //! - [`feed`]: where readings go: scaling, deadband, budget, quality; [`plant`]: nodes; [`statistics`]: counters;
+//! - [`destination`]: where values are sent, with a queue on disk for each destination;
 //! - [`init`]: files to begin with;
 //! - [`supervisor`]: running sources again and again; [`gateway`]: all of it beside a server.
 
@@ -16,6 +17,7 @@
 pub mod adapter;
 pub mod configuration;
 pub mod connect;
+pub mod destination;
 pub mod fault;
 pub mod feed;
 pub mod fields;
@@ -34,5 +36,6 @@ pub mod tls;
 pub mod value;
 
 pub use configuration::GatewayConfig;
+pub use destination::forward::DestinationView;
 pub use fields::Mistake;
-pub use gateway::{Gateway, GatewayError, PreparedGateway, SourceView, Sources};
+pub use gateway::{Destinations, Gateway, GatewayError, PreparedGateway, SourceView, Sources};

@@ -48,7 +48,7 @@ pub async fn watch(feed: Feed) {
 }
 
 /// Up to a quarter of a pause, so that sources that failed together do not come back together.
-fn jitter(pause: Duration) -> Duration {
+pub(crate) fn jitter(pause: Duration) -> Duration {
     let nanos = taktwerk_net::clock::monotonic().as_nanos();
     pause.mul_f64((nanos % 1009) as f64 / 1009.0 / 4.0)
 }

@@ -187,6 +187,17 @@ impl Tag {
         })
     }
 
+    /// Its path and name: `Line 1/Oven/Temperature`.
+    #[must_use]
+    pub fn full_name(&self) -> String {
+        let mut name = self.path.join("/");
+        if !name.is_empty() {
+            name.push('/');
+        }
+        name.push_str(&self.name);
+        name
+    }
+
     /// The type of its variable, if its source gives values of a type.
     #[must_use]
     pub fn kind_for(&self, native: Kind) -> Kind {

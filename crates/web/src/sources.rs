@@ -6,6 +6,38 @@ use core::fmt;
 pub trait SourceList: fmt::Debug + Send + Sync {
     /// All sources as they are now.
     fn sources(&self) -> Vec<SourceState>;
+
+    /// All destinations as they are now.
+    fn destinations(&self) -> Vec<DestinationState>;
+}
+
+/// Where a gateway sends values: a broker, a database, files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DestinationState {
+    /// Its name in the configuration.
+    pub name: String,
+    /// What it is, and where.
+    pub description: String,
+    /// Whether the last attempt to send succeeded.
+    pub is_connected: bool,
+    /// Values in its queue.
+    pub queued: u64,
+    /// Bytes of the values in its queue.
+    pub queued_bytes: u64,
+    /// When the oldest value in the queue was received, in milliseconds since 1970.
+    pub oldest: Option<i64>,
+    /// Values that it has confirmed so far.
+    pub sent: u64,
+    /// Values dropped so far: the queue was full, or they were too old.
+    pub dropped: u64,
+    /// Values that it refuses, so far.
+    pub refused: u64,
+    /// Attempts to send that failed so far.
+    pub errors: u64,
+    /// When it confirmed values last, in milliseconds since 1970.
+    pub last_sent: Option<i64>,
+    /// Why something failed last.
+    pub last_error: Option<String>,
 }
 
 /// A source: a device, a broker, another server.

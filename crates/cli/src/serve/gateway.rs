@@ -40,7 +40,9 @@ mod imp {
         let Some(config) = load(file)? else { return Ok(Prepared(None)) };
         let prepared = PreparedGateway::new(config, server);
         prepared.map(|prepared| Prepared(Some(prepared))).map_err(|error| match error {
-            GatewayError::Node { .. } => Failure::Usage(format!("{}: {error}", file.path().display())),
+            GatewayError::Node { .. } | GatewayError::Queue { .. } => {
+                Failure::Usage(format!("{}: {error}", file.path().display()))
+            }
             GatewayError::Threads(_) => Failure::Environment(error.to_string()),
         })
     }
@@ -54,6 +56,13 @@ mod imp {
                 for source in gateway.sources().views() {
                     tell!("source {}: {}, {} tags", source.name, source.description, source.tags);
                 }
+                for view in gateway.destinations().views() {
+                    let waiting = match view.counters.queued {
+                        0 => String::new(),
+                        queued => format!(", {queued} values waiting"),
+                    };
+                    tell!("destination {}: {}{waiting}", view.name, view.description);
+                }
             }
             Ok(Started(started))
         }
@@ -64,26 +73,57 @@ mod imp {
         /// What the dashboard and `/metrics` show of the sources.
         pub(crate) fn extras(&self) -> crate::serve::web::Extras {
             use std::sync::Arc;
-            let Some(sources) = self.0.as_ref().map(Gateway::sources) else { return Default::default() };
+            let Some(gateway) = self.0.as_ref() else { return Default::default() };
+            let (sources, destinations) = (gateway.sources(), gateway.destinations());
             crate::serve::web::Extras {
-                collectors: vec![Arc::new(metrics::SourceMetrics(sources.clone()))],
-                sources: Some(Arc::new(list::Listed(sources))),
+                collectors: vec![
+                    Arc::new(metrics::SourceMetrics(sources.clone())),
+                    Arc::new(metrics::DestinationMetrics(destinations.clone())),
+                ],
+                sources: Some(Arc::new(list::Listed(sources, destinations))),
             }
         }
     }
 
     #[cfg(feature = "web")]
     mod list {
-        use taktwerk_gateway::{SourceView, Sources};
-        use taktwerk_web::sources::{SourceList, SourceState};
+        use taktwerk_gateway::{DestinationView, Destinations, SourceView, Sources};
+        use taktwerk_types::UtcTime;
+        use taktwerk_web::sources::{DestinationState, SourceList, SourceState};
 
-        /// The sources for the dashboard.
+        /// The sources and destinations for the dashboard.
         #[derive(Debug)]
-        pub(super) struct Listed(pub(super) Sources);
+        pub(super) struct Listed(pub(super) Sources, pub(super) Destinations);
 
         impl SourceList for Listed {
             fn sources(&self) -> Vec<SourceState> {
                 self.0.views().into_iter().map(state).collect()
+            }
+
+            fn destinations(&self) -> Vec<DestinationState> {
+                self.1.views().into_iter().map(destination).collect()
+            }
+        }
+
+        fn millis(time: UtcTime) -> i64 {
+            time.unix_nanos().div_euclid(1_000_000) as i64
+        }
+
+        fn destination(view: DestinationView) -> DestinationState {
+            let counted = view.counters;
+            DestinationState {
+                name: view.name,
+                description: view.description,
+                is_connected: counted.is_connected,
+                queued: counted.queued,
+                queued_bytes: counted.queued_bytes,
+                oldest: counted.oldest.map(millis),
+                sent: counted.sent,
+                dropped: counted.overrun + counted.evicted + counted.expired,
+                refused: counted.refused,
+                errors: counted.errors,
+                last_sent: counted.last_sent.map(millis),
+                last_error: counted.last_error,
             }
         }
 
@@ -101,7 +141,7 @@ mod imp {
                 errors: counted.errors,
                 values: counted.values,
                 dropped: counted.dropped,
-                last_answer: counted.last_answer.map(|time| time.unix_nanos().div_euclid(1_000_000) as i64),
+                last_answer: counted.last_answer.map(millis),
                 last_error: counted.last_error,
             }
         }
@@ -110,8 +150,9 @@ mod imp {
     #[cfg(feature = "web")]
     mod metrics {
         use std::fmt;
-        use taktwerk_gateway::Sources;
+        use taktwerk_gateway::destination::counters::Snapshot as Sent;
         use taktwerk_gateway::statistics::Snapshot;
+        use taktwerk_gateway::{Destinations, Sources};
         use taktwerk_web::Collector;
         use taktwerk_web::exposition::Exposition;
 
@@ -142,6 +183,57 @@ mod imp {
                 it.last_answer.map_or(0.0, |time| time.unix_nanos() as f64 / 1e9)
             }),
         ];
+
+        /// The counters of all destinations, likewise.
+        #[derive(Debug)]
+        pub(super) struct DestinationMetrics(pub(super) Destinations);
+
+        type OfSent = fn(&Sent) -> f64;
+
+        const SENT_COUNTERS: [(&str, &str, OfSent); 8] = [
+            ("accepted_values", "Values written to the queue", |it| it.accepted as f64),
+            ("sent_values", "Values that the destination has confirmed", |it| it.sent as f64),
+            ("batches", "Batches that the destination has confirmed", |it| it.batches as f64),
+            ("errors", "Failed attempts to send, and errors of the queue", |it| it.errors as f64),
+            ("refused_values", "Values that the destination refuses", |it| it.refused as f64),
+            ("overrun_values", "Values dropped before they reached the queue", |it| it.overrun as f64),
+            ("evicted_values", "Values dropped because the queue was full", |it| it.evicted as f64),
+            ("expired_values", "Values dropped because they were too old", |it| it.expired as f64),
+        ];
+
+        const SENT_GAUGES: [(&str, &str, OfSent); 4] = [
+            ("connected", "1 if the last attempt to send succeeded", |it| {
+                f64::from(u8::from(it.is_connected))
+            }),
+            ("queued_values", "Values in the queue", |it| it.queued as f64),
+            ("queued_bytes", "Bytes of the values in the queue", |it| it.queued_bytes as f64),
+            (
+                "oldest_timestamp_seconds",
+                "Time of the oldest value in the queue, since 1970; 0 if empty",
+                |it| it.oldest.map_or(0.0, |time| time.unix_nanos() as f64 / 1e9),
+            ),
+        ];
+
+        impl Collector for DestinationMetrics {
+            fn collect(&self, out: &mut Exposition<'_>) -> fmt::Result {
+                let views = self.0.views();
+                if views.is_empty() {
+                    return Ok(());
+                }
+                let series = |of: OfSent| {
+                    let values =
+                        views.iter().map(|view| (("destination", view.name.clone()), of(&view.counters)));
+                    values.collect::<Vec<_>>()
+                };
+                for (name, help, of) in SENT_COUNTERS {
+                    out.counters(&format!("taktwerk_destination_{name}"), help, series(of))?;
+                }
+                for (name, help, of) in SENT_GAUGES {
+                    out.gauges(&format!("taktwerk_destination_{name}"), help, series(of))?;
+                }
+                Ok(())
+            }
+        }
 
         impl Collector for SourceMetrics {
             fn collect(&self, out: &mut Exposition<'_>) -> fmt::Result {
@@ -185,7 +277,7 @@ mod imp {
 
     pub(super) fn load(file: &ConfigFile) -> Result<Option<Never>, Failure> {
         let config = file.config();
-        if config.source.is_empty() && config.tag.is_empty() {
+        if config.source.is_empty() && config.tag.is_empty() && config.destination.is_empty() {
             return Ok(None);
         }
         Err(Failure::Usage(format!(

@@ -43,6 +43,8 @@ pub struct Config {
     pub source: Vec<IgnoredAny>,
     /// `[[tag]]`, likewise
     pub tag: Vec<IgnoredAny>,
+    /// `[[destination]]`, likewise
+    pub destination: Vec<IgnoredAny>,
     /// `[alarms]`
     pub alarms: AlarmsSection,
 }

@@ -1,7 +1,7 @@
-//! The sources of a gateway.
+//! The sources and destinations of a gateway.
 
 use super::{Problem, Who};
-use crate::sources::SourceState;
+use crate::sources::{DestinationState, SourceState};
 use crate::state::App;
 use axum::Json;
 use axum::extract::State;
@@ -13,8 +13,30 @@ pub(crate) async fn list(State(app): State<Arc<App>>, Who(visitor): Who) -> Resu
         // Addresses of devices are nothing for everybody.
         return Err(Problem::forbidden("sources take a user with the role SecurityAdmin or ConfigureAdmin"));
     }
-    let sources = app.subject.sources.as_ref().map(|list| list.sources()).unwrap_or_default();
-    Ok(Json(json!({ "sources": sources.into_iter().map(shown).collect::<Vec<_>>() })))
+    let list = app.subject.sources.as_ref();
+    let sources = list.map(|list| list.sources()).unwrap_or_default();
+    let destinations = list.map(|list| list.destinations()).unwrap_or_default();
+    Ok(Json(json!({
+        "sources": sources.into_iter().map(shown).collect::<Vec<_>>(),
+        "destinations": destinations.into_iter().map(destination).collect::<Vec<_>>(),
+    })))
+}
+
+fn destination(destination: DestinationState) -> Value {
+    json!({
+        "name": destination.name,
+        "description": destination.description,
+        "isConnected": destination.is_connected,
+        "queued": destination.queued,
+        "queuedBytes": destination.queued_bytes,
+        "oldest": destination.oldest,
+        "sent": destination.sent,
+        "dropped": destination.dropped,
+        "refused": destination.refused,
+        "errors": destination.errors,
+        "lastSent": destination.last_sent,
+        "lastError": destination.last_error,
+    })
 }
 
 fn shown(source: SourceState) -> Value {

@@ -437,10 +437,11 @@ function writer(node) {
 
 function sources(main) {
   const body = el("div", { class: "card wide" });
-  main.append(el("h1", {}, "Sources"), body);
+  const sinks = el("div", {});
+  main.append(el("h1", {}, "Sources"), body, sinks);
   let before = null;
   return every(2000, async () => {
-    const all = (await api("/sources")).sources;
+    const { sources: all, destinations } = await api("/sources");
     const now = Date.now();
     const rate = (source) => {
       const old = before?.all.find((one) => one.name === source.name);
@@ -462,6 +463,15 @@ function sources(main) {
     body.replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, head("Source"), head("State"), head("Tags", false, true),
       head("Values per second", false, true), head("Errors", true, true), head("Dropped", true, true), head("Last answer", true, true), head("Last error", true))),
       el("tbody", {}, ...all.map(row))));
+    const sink = (one) => el("tr", {},
+      el("th", { scope: "row" }, one.name, el("br"), el("small", { class: "soft" }, one.description)),
+      el("td", {}, el("span", { class: one.isConnected ? "good" : one.lastSent || one.lastError ? "bad" : "soft" }, one.isConnected ? "Good" : one.lastSent || one.lastError ? "Not connected" : "Waiting")),
+      el("td", { class: "number" }, number.format(one.queued)), el("td", { class: "number" }, one.oldest ? since(one.oldest) : "–"),
+      el("td", { class: "number" }, number.format(one.sent)), el("td", { class: "number hide-small" }, number.format(one.dropped)),
+      el("td", { class: "number hide-small" }, number.format(one.refused)), el("td", { class: "soft hide-small" }, one.lastError ?? ""));
+    sinks.replaceChildren(...(destinations.length ? [el("h1", {}, "Destinations"), el("div", { class: "card wide" }, el("table", {}, el("thead", {}, el("tr", {},
+      head("Destination"), head("State"), head("Values waiting", false, true), head("Oldest", false, true), head("Sent", false, true),
+      head("Dropped", true, true), head("Refused", true, true), head("Last error", true))), el("tbody", {}, ...destinations.map(sink))))] : []));
     before = { all, at: now };
   });
 }

@@ -1,0 +1,143 @@
+//! What a destination counts. Anybody may read it at any time.
+
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use taktwerk_types::UtcTime;
+
+/// The counters of a destination.
+#[derive(Debug, Default)]
+pub struct Counters {
+    counts: [AtomicU64; 8],
+    queued: AtomicU64,
+    queued_bytes: AtomicU64,
+    oldest: AtomicU64,
+    last_sent: AtomicU64,
+    is_connected: AtomicBool,
+    last_error: Mutex<Option<String>>,
+}
+
+/// A counter to be increased.
+#[derive(Debug, Clone, Copy)]
+#[repr(usize)]
+pub enum Count {
+    /// [`Snapshot::accepted`]
+    Accepted,
+    /// [`Snapshot::sent`]
+    Sent,
+    /// [`Snapshot::batches`]
+    Batches,
+    /// [`Snapshot::errors`]
+    Errors,
+    /// [`Snapshot::refused`]
+    Refused,
+    /// [`Snapshot::overrun`]
+    Overrun,
+    /// [`Snapshot::evicted`]
+    Evicted,
+    /// [`Snapshot::expired`]
+    Expired,
+}
+
+/// What a destination has counted so far.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Values written to the queue.
+    pub accepted: u64,
+    /// Values that the destination has confirmed.
+    pub sent: u64,
+    /// Batches that the destination has confirmed.
+    pub batches: u64,
+    /// Attempts to send that failed, and errors of the queue.
+    pub errors: u64,
+    /// Values that the destination refuses for good.
+    pub refused: u64,
+    /// Values dropped before they reached the queue: the disk was too slow or full.
+    pub overrun: u64,
+    /// Values dropped because the queue was full.
+    pub evicted: u64,
+    /// Values dropped because they were too old.
+    pub expired: u64,
+    /// Values in the queue now.
+    pub queued: u64,
+    /// Bytes of the values in the queue now.
+    pub queued_bytes: u64,
+    /// When the oldest value in the queue was received.
+    pub oldest: Option<UtcTime>,
+    /// When the destination confirmed a batch last.
+    pub last_sent: Option<UtcTime>,
+    /// Whether the last attempt to send succeeded.
+    pub is_connected: bool,
+    /// Why something failed last.
+    pub last_error: Option<String>,
+}
+
+impl Counters {
+    /// Counts.
+    pub fn add(&self, count: Count, number: u64) {
+        if number > 0
+            && let Some(counter) = self.counts.get(count as usize)
+        {
+            counter.fetch_add(number, Ordering::Relaxed);
+        }
+    }
+
+    /// The destination has confirmed a batch.
+    pub fn confirmed(&self, records: u64, refused: u64, now: UtcTime) {
+        self.add(Count::Sent, records - refused.min(records));
+        self.add(Count::Refused, refused);
+        self.add(Count::Batches, 1);
+        self.last_sent.store(now.ticks().max(0) as u64, Ordering::Relaxed);
+        self.is_connected.store(true, Ordering::Relaxed);
+    }
+
+    /// Something has failed.
+    pub fn failed(&self, error: &str) {
+        self.add(Count::Errors, 1);
+        self.note(error);
+    }
+
+    /// The destination cannot be reached.
+    pub fn disconnected(&self) {
+        self.is_connected.store(false, Ordering::Relaxed);
+    }
+
+    /// Remembers an error.
+    pub fn note(&self, error: &str) {
+        *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_owned());
+    }
+
+    /// What is in the queue now.
+    pub fn set_queue(&self, records: u64, bytes: u64, oldest: Option<UtcTime>) {
+        self.queued.store(records, Ordering::Relaxed);
+        self.queued_bytes.store(bytes, Ordering::Relaxed);
+        self.oldest.store(oldest.map_or(0, |time| time.ticks().max(0) as u64), Ordering::Relaxed);
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let count = |count: Count| {
+            self.counts.get(count as usize).map_or(0, |counter| counter.load(Ordering::Relaxed))
+        };
+        let time = |ticks: &AtomicU64| {
+            let ticks = ticks.load(Ordering::Relaxed);
+            (ticks > 0).then(|| UtcTime::from_ticks(ticks as i64))
+        };
+        Snapshot {
+            accepted: count(Count::Accepted),
+            sent: count(Count::Sent),
+            batches: count(Count::Batches),
+            errors: count(Count::Errors),
+            refused: count(Count::Refused),
+            overrun: count(Count::Overrun),
+            evicted: count(Count::Evicted),
+            expired: count(Count::Expired),
+            queued: self.queued.load(Ordering::Relaxed),
+            queued_bytes: self.queued_bytes.load(Ordering::Relaxed),
+            oldest: time(&self.oldest),
+            last_sent: time(&self.last_sent),
+            is_connected: self.is_connected.load(Ordering::Relaxed),
+            last_error: self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        }
+    }
+}

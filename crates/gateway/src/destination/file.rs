@@ -1,0 +1,274 @@
+//! Files with one line per value: JSON or CSV.
+//!
+//! A batch that was written before the process was killed is recognized by the key in the last line, so that no value
+//! stands in the files twice.
+
+use super::block::Record;
+use super::settings::DestinationSettings;
+use super::template::status;
+use super::{Batch, Sink, Taken};
+use crate::fault::Fault;
+use crate::fields::{Fields, Mistake};
+use crate::value::to_json;
+use futures_util::future::BoxFuture;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The end of a file that is looked at for its last line.
+const TAIL: u64 = 1 << 20;
+const CSV_HEAD: &str = "key,time,received,tag,status,value\n";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    JsonLines,
+    Csv,
+}
+
+/// Files in a folder.
+#[derive(Debug)]
+pub struct Files {
+    settings: Arc<FileSettings>,
+}
+
+#[derive(Debug)]
+struct FileSettings {
+    folder: PathBuf,
+    format: Format,
+    bytes_max: u64,
+    sync: bool,
+}
+
+impl Files {
+    /// Takes the settings of a destination.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn take(fields: &mut Fields, settings: &DestinationSettings) -> Result<Self, Mistake> {
+        let (_, folder) = fields.required("folder", "\"values\"")?;
+        let formats = [("json", Format::JsonLines), ("csv", Format::Csv)];
+        let settings = FileSettings {
+            folder: fields.path().parent().map(|parent| parent.join(&folder)).unwrap_or_default(),
+            format: fields.word("format", &formats)?.unwrap_or(Format::JsonLines),
+            bytes_max: fields.integer("file_mb_max", 1, 1 << 20)?.unwrap_or(256) << 20,
+            sync: settings.limits.sync,
+        };
+        Ok(Self { settings: Arc::new(settings) })
+    }
+}
+
+impl FileSettings {
+    /// The file of a day: `2026-01-02.jsonl`, then `2026-01-02.1.jsonl` when it is full. Days are those of the first
+    /// record of a batch.
+    fn file(&self, day: &str, part: u32) -> PathBuf {
+        let end = if self.format == Format::Csv { "csv" } else { "jsonl" };
+        let name = if part == 0 { format!("{day}.{end}") } else { format!("{day}.{part}.{end}") };
+        self.folder.join(name)
+    }
+
+    /// The file to write to: the last one of the day that exists, or the next one if it is full.
+    fn open(&self, day: &str) -> io::Result<(File, u64)> {
+        let mut part = 0;
+        while self.file(day, part + 1).exists() {
+            part += 1;
+        }
+        loop {
+            let path = self.file(day, part);
+            let mut file = OpenOptions::new().read(true).append(true).create(true).open(&path)?;
+            let mut len = file.metadata()?.len();
+            if len < self.bytes_max {
+                len = repair(&mut file, len)?;
+                return Ok((file, len));
+            }
+            part += 1;
+        }
+    }
+
+    fn line(&self, batch: &Batch, record: &Record, out: &mut Vec<u8>) -> Result<(), csv::Error> {
+        let key = batch.key(record);
+        let status = status(record);
+        let (time, received) = (record.time.to_string(), record.received.to_string());
+        let value = to_json(&record.value);
+        match self.format {
+            Format::JsonLines => {
+                let line = serde_json::json!({
+                    "key": key, "time": time, "received": received, "tag": &*record.tag, "status": status,
+                    "value": value,
+                });
+                out.extend_from_slice(line.to_string().as_bytes());
+                out.push(b'\n');
+            }
+            Format::Csv => {
+                let value = match &value {
+                    serde_json::Value::String(text) => text.clone(),
+                    other => other.to_string(),
+                };
+                let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(out);
+                writer.write_record([&*key, &time, &received, &record.tag, &status, &value])?;
+                writer.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, batch: &Batch) -> io::Result<()> {
+        std::fs::create_dir_all(&self.folder)?;
+        let day = batch.records.first().map(|record| record.received.to_string()).unwrap_or_default();
+        let day = day.split('T').next().unwrap_or_default();
+        let (mut file, len) = self.open(day)?;
+        let mut written = last_number(&mut file, len, &batch.queue)?;
+        if written.is_none() {
+            // The file was full, and this one is new: the last record is in the one before.
+            let newest = newest(&self.folder, self.format)?;
+            if let Some(path) = newest {
+                let mut before = File::open(path)?;
+                let len = before.metadata()?.len();
+                written = last_number(&mut before, len, &batch.queue)?;
+            }
+        }
+        let mut out = Vec::new();
+        if len == 0 && self.format == Format::Csv {
+            out.extend_from_slice(CSV_HEAD.as_bytes());
+        }
+        for record in batch.records.iter().filter(|record| written.is_none_or(|last| record.number > last)) {
+            self.line(batch, record, &mut out).map_err(io::Error::other)?;
+        }
+        file.write_all(&out)?;
+        if self.sync { file.sync_data() } else { Ok(()) }
+    }
+}
+
+/// The file that was written to last and is not empty.
+fn newest(folder: &Path, format: Format) -> io::Result<Option<PathBuf>> {
+    let end = if format == Format::Csv { "csv" } else { "jsonl" };
+    let mut newest = None;
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.path().extension().is_some_and(|found| found == end) {
+            let metadata = entry.metadata()?;
+            if metadata.len() > 0 {
+                newest = newest.max(Some((metadata.modified()?, entry.path())));
+            }
+        }
+    }
+    Ok(newest.map(|(_, path)| path))
+}
+
+/// Cuts off a last line that was not written to its end; gives the length then.
+fn repair(file: &mut File, len: u64) -> io::Result<u64> {
+    let tail = tail(file, len)?;
+    let whole = tail.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let kept = len - (tail.len() - whole) as u64;
+    if kept < len {
+        file.set_len(kept)?;
+    }
+    Ok(kept)
+}
+
+fn tail(file: &mut File, len: u64) -> io::Result<Vec<u8>> {
+    file.seek(SeekFrom::Start(len.saturating_sub(TAIL)))?;
+    let mut tail = Vec::new();
+    file.take(TAIL).read_to_end(&mut tail)?;
+    Ok(tail)
+}
+
+/// The number of the last record of a queue, if it is in the last line.
+fn last_number(file: &mut File, len: u64, queue: &str) -> io::Result<Option<u64>> {
+    let tail = tail(file, len)?;
+    let text = String::from_utf8_lossy(&tail);
+    let mark = format!("{queue}-");
+    // Values may have line breaks in CSV, and contain anything: only a key at the start of a line counts.
+    let number = |line: &str| -> Option<u64> {
+        let rest = match line.strip_prefix('{') {
+            Some(_) => {
+                let json: serde_json::Value = serde_json::from_str(line).ok()?;
+                json.get("key")?.as_str()?.to_owned()
+            }
+            None => line.split(',').next()?.to_owned(),
+        };
+        rest.strip_prefix(&mark)?.parse().ok()
+    };
+    Ok(text.lines().rev().find_map(number))
+}
+
+impl Sink for Files {
+    fn describe(&self) -> String {
+        format!("files in {}", self.settings.folder.display())
+    }
+
+    fn send<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Result<Taken, Fault>> {
+        Box::pin(async move {
+            let (settings, copy) = (Arc::clone(&self.settings), batch.clone());
+            let target = self.settings.folder.display().to_string();
+            match tokio::task::spawn_blocking(move || settings.write(&copy)).await {
+                Ok(Ok(())) => Ok(Taken::default()),
+                Ok(Err(error)) => Err(Fault::other(target, crate::fault::plain(&error))),
+                Err(error) => Err(Fault::other(target, error)),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taktwerk_types::{StatusCode, UtcTime};
+
+    fn batch(numbers: core::ops::Range<u64>) -> Batch {
+        let time = UtcTime::parse("2026-01-02T03:04:05Z").unwrap();
+        let record = |number: u64| Record {
+            number,
+            tag: "Line, 1/T".into(),
+            value: format!("v{number}\n00ff-9").as_str().into(),
+            status: StatusCode::GOOD,
+            time,
+            received: time,
+        };
+        Batch { queue: "00ff".to_owned(), records: numbers.map(record).collect() }
+    }
+
+    fn lines(settings: &FileSettings) -> String {
+        std::fs::read_to_string(settings.file("2026-01-02", 0)).unwrap()
+    }
+
+    #[test]
+    fn a_batch_that_is_sent_again_is_written_once() {
+        for format in [Format::JsonLines, Format::Csv] {
+            let folder = tempfile::tempdir().unwrap();
+            let settings =
+                FileSettings { folder: folder.path().to_owned(), format, bytes_max: 1 << 20, sync: true };
+            settings.write(&batch(1..4)).unwrap();
+            let once = lines(&settings);
+            settings.write(&batch(1..4)).unwrap();
+            assert_eq!(lines(&settings), once);
+            settings.write(&batch(1..6)).unwrap();
+            let all = lines(&settings);
+            for number in 1..6 {
+                assert_eq!(all.matches(&format!("00ff-{number}")).count(), 1, "{all}");
+            }
+            // The process was killed in the middle of a line.
+            let path = settings.file("2026-01-02", 0);
+            std::fs::write(&path, format!("{all}{{\"key\":\"00ff-6\",\"ti")).unwrap();
+            settings.write(&batch(6..7)).unwrap();
+            let repaired = lines(&settings);
+            assert!(repaired.starts_with(&all) && repaired.matches("00ff-6").count() == 1, "{repaired}");
+        }
+    }
+
+    #[test]
+    fn a_full_file_is_followed_by_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = FileSettings {
+            folder: folder.path().to_owned(),
+            format: Format::JsonLines,
+            bytes_max: 10,
+            sync: false,
+        };
+        settings.write(&batch(1..2)).unwrap();
+        settings.write(&batch(1..2)).unwrap();
+        settings.write(&batch(2..3)).unwrap();
+        let read = |part| std::fs::read_to_string(settings.file("2026-01-02", part)).unwrap();
+        assert!(read(0).contains("00ff-1") && read(1).contains("00ff-2") && !read(1).contains("00ff-1\""));
+    }
+}

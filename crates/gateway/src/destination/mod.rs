@@ -1,0 +1,56 @@
+//! Destinations: where values of tags are sent, stored on disk until the destination has confirmed them.
+//!
+//! - [`block`]: values as they are stored; [`tap`]: collects values from the feeds; [`pattern`]: which tags;
+//! - [`queue`]: the queue on disk; [`forward`]: from the tap to the queue to the destination; [`counters`]: what is counted;
+//! - [`settings`]: what every destination has; [`template`]: texts with placeholders;
+//! - [`file`]: the kinds of destinations.
+
+pub mod block;
+pub mod counters;
+pub mod file;
+pub mod forward;
+pub mod pattern;
+pub mod queue;
+pub mod settings;
+pub mod tap;
+pub mod template;
+
+use crate::fault::Fault;
+use block::Record;
+use futures_util::future::BoxFuture;
+
+/// Values that are sent together. They are sent again until the destination has confirmed them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Batch {
+    /// The queue. With the number of a record it makes a key that no other record has.
+    pub queue: String,
+    /// The records, oldest first.
+    pub records: Vec<Record>,
+}
+
+impl Batch {
+    /// The key of a record: the same each time that it is sent, so that the destination can recognize duplicates.
+    #[must_use]
+    pub fn key(&self, record: &Record) -> String {
+        format!("{}-{}", self.queue, record.number)
+    }
+}
+
+/// What a destination says of a batch that it has taken.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// Records that it will never take, whatever is tried.
+    pub refused: usize,
+    /// Why.
+    pub reason: Option<String>,
+}
+
+/// A kind of destination. One value is one destination.
+pub trait Sink: Send {
+    /// What it is, in a few words for people: `MQTT 5 broker:1883`.
+    fn describe(&self) -> String;
+
+    /// Sends a batch, and connects first if there is no connection. It returns when the destination has confirmed the
+    /// batch. After an error the same batch is sent again. Dropping the future must leave the sink usable.
+    fn send<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Result<Taken, Fault>>;
+}

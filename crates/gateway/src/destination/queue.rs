@@ -1,0 +1,403 @@
+//! The queue of a destination on disk: blocks of records in an SQLite file.
+//!
+//! A record has a number for ever. It is in the file from when it was accepted until the destination has confirmed it, so
+//! a process that is killed loses nothing that was accepted, and may send the last batch again.
+
+use super::Batch;
+use super::block::{self, Block};
+use core::time::Duration;
+use rusqlite::{Connection, OptionalExtension, params};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use taktwerk_crypto::Entropy;
+use taktwerk_types::UtcTime;
+
+const SCHEMA: &str = "
+CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value ANY NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS block (
+    first INTEGER PRIMARY KEY, count INTEGER NOT NULL, time INTEGER NOT NULL, body BLOB NOT NULL
+) STRICT;
+";
+
+/// A batch ends with the block that passes this many bytes.
+const BATCH_BYTES: usize = 4 << 20;
+/// Free pages that are given back to the system at once.
+const VACUUM_PAGES: u32 = 2000;
+
+/// Why a queue does not work.
+#[derive(Debug, thiserror::Error)]
+pub enum QueueError {
+    /// Another process has the file.
+    #[error("{}: another process uses this queue; give each destination and gateway a queue of its own", path.display())]
+    Locked {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file or its folder cannot be used.
+    #[error("{}: {reason}; set `queue` to a file in a writable folder", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// Reading or writing failed.
+    #[error("the queue cannot be read or written: {0}")]
+    Store(#[from] rusqlite::Error),
+}
+
+/// What to do with a new record if the queue is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhenFull {
+    /// The oldest records make room.
+    DropOldest,
+    /// It is dropped.
+    DropNewest,
+}
+
+/// How much a queue keeps, and how safely.
+#[derive(Debug, Clone, Copy)]
+pub struct QueueLimits {
+    /// Most bytes of records.
+    pub bytes_max: u64,
+    /// Longest time that a record waits.
+    pub age_max: Option<Duration>,
+    /// What happens at `bytes_max`.
+    pub when_full: WhenFull,
+    /// Whether accepted records survive a loss of power, too.
+    pub sync: bool,
+}
+
+/// What became of records.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Records in the queue that were not there before.
+    pub accepted: u64,
+    /// Records dropped because the queue is full.
+    pub evicted: u64,
+    /// Records dropped because they are too old.
+    pub expired: u64,
+}
+
+/// What is in a queue.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Size {
+    /// Records.
+    pub records: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// When the oldest was received.
+    pub oldest: Option<UtcTime>,
+}
+
+struct Store {
+    connection: Connection,
+    next: u64,
+    records: u64,
+    bytes: u64,
+}
+
+/// A queue on disk. Its calls block for as long as the disk takes.
+pub struct Queue {
+    id: String,
+    limits: QueueLimits,
+    store: Mutex<Store>,
+}
+
+impl core::fmt::Debug for Queue {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Queue").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl Queue {
+    /// Opens a queue, and makes it if there is none.
+    ///
+    /// # Errors
+    /// The file is another one's, or cannot be used.
+    pub fn open(path: &Path, limits: QueueLimits) -> Result<Self, QueueError> {
+        let explain = |error: rusqlite::Error| match error.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked) => {
+                QueueError::Locked { path: path.to_owned() }
+            }
+            _ => QueueError::Open { path: path.to_owned(), reason: error.to_string() },
+        };
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            std::fs::create_dir_all(folder).map_err(|error| QueueError::Open {
+                path: path.to_owned(),
+                reason: crate::fault::plain(&error),
+            })?;
+        }
+        Self::load(path, limits).map_err(explain)
+    }
+
+    fn load(path: &Path, limits: QueueLimits) -> Result<Self, rusqlite::Error> {
+        let connection = Connection::open(path)?;
+        connection.busy_timeout(Duration::from_millis(500))?;
+        // Before the first table: free pages can then be given back without writing the whole file again.
+        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+        // One process, and no shared memory beside the file.
+        connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        connection.pragma_update(None, "synchronous", if limits.sync { "FULL" } else { "NORMAL" })?;
+        connection.execute_batch(SCHEMA)?;
+        let meta = "SELECT value FROM meta WHERE key = ?1";
+        let id: Option<String> = connection.query_row(meta, ["id"], |row| row.get(0)).optional()?;
+        let id = match id {
+            Some(id) => id,
+            None => {
+                let mut random = [0; 8];
+                taktwerk_net::entropy::OsEntropy.fill(&mut random);
+                let id = format!("{:016x}", u64::from_be_bytes(random));
+                connection.execute("INSERT INTO meta VALUES ('id', ?1)", [&id])?;
+                id
+            }
+        };
+        let next: Option<i64> = connection.query_row(meta, ["next"], |row| row.get(0)).optional()?;
+        let sum = "SELECT coalesce(sum(count), 0), coalesce(sum(length(body)), 0) FROM block";
+        let (records, bytes): (i64, i64) =
+            connection.query_row(sum, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let store = Store {
+            connection,
+            next: next.unwrap_or(1) as u64,
+            records: records as u64,
+            bytes: bytes as u64,
+        };
+        Ok(Self { id, limits, store: Mutex::new(store) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Store> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds blocks. When this returns, they survive the end of the process.
+    ///
+    /// # Errors
+    /// The disk is full or does not work; none of the blocks is accepted then.
+    pub fn append(&self, blocks: &[Block], now: UtcTime) -> Result<Outcome, QueueError> {
+        let mut guard = self.lock();
+        let store = &mut *guard;
+        let mut outcome = Outcome::default();
+        let (mut next, mut records, mut bytes) = (store.next, store.records, store.bytes);
+        let transaction = store.connection.transaction()?;
+        {
+            let sql = "SELECT first, count, length(body) FROM block ORDER BY first LIMIT 1";
+            let mut oldest = transaction.prepare_cached(sql)?;
+            let mut remove = transaction.prepare_cached("DELETE FROM block WHERE first = ?1")?;
+            let mut insert = transaction.prepare_cached("INSERT INTO block VALUES (?1, ?2, ?3, ?4)")?;
+            if let Some(age) = self.limits.age_max {
+                let limit = now.ticks().saturating_sub((age.as_nanos() / 100) as i64);
+                let sql = "SELECT coalesce(sum(count), 0), coalesce(sum(length(body)), 0) FROM block WHERE time < ?1";
+                let (old, len): (i64, i64) = transaction
+                    .prepare_cached(sql)?
+                    .query_row([limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                if old > 0 {
+                    transaction.execute("DELETE FROM block WHERE time < ?1", [limit])?;
+                    outcome.expired = old as u64;
+                    records -= old as u64;
+                    bytes -= len as u64;
+                }
+            }
+            for block in blocks {
+                let count = u64::from(block.count);
+                let len = block.body.len() as u64;
+                while bytes + len > self.limits.bytes_max && self.limits.when_full == WhenFull::DropOldest {
+                    let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+                    let found: Option<(i64, i64, i64)> = oldest.query_row([], row).optional()?;
+                    let Some((first, old, old_len)) = found else { break };
+                    remove.execute([first])?;
+                    outcome.evicted += old as u64;
+                    records -= old as u64;
+                    bytes -= old_len as u64;
+                }
+                if bytes + len > self.limits.bytes_max {
+                    outcome.evicted += count;
+                    continue;
+                }
+                insert.execute(params![next as i64, block.count, block.time.ticks(), block.body])?;
+                next += count;
+                records += count;
+                bytes += len;
+                outcome.accepted += count;
+            }
+            let sql = "INSERT OR REPLACE INTO meta VALUES ('next', ?1)";
+            transaction.prepare_cached(sql)?.execute([next as i64])?;
+        }
+        transaction.commit()?;
+        (store.next, store.records, store.bytes) = (next, records, bytes);
+        Ok(outcome)
+    }
+
+    /// The oldest records, at least one block of them; `None` if there are none. Blocks that cannot be read are removed:
+    /// the second number counts their records.
+    ///
+    /// # Errors
+    /// The disk does not work.
+    pub fn front(&self, records_max: usize) -> Result<(Option<Batch>, u64), QueueError> {
+        let mut guard = self.lock();
+        let mut records = Vec::new();
+        let mut damaged: Vec<(i64, u64, u64)> = Vec::new();
+        {
+            let sql = "SELECT first, count, body FROM block ORDER BY first";
+            let mut blocks = guard.connection.prepare_cached(sql)?;
+            let mut rows = blocks.query([])?;
+            let mut bytes = 0;
+            while let Some(row) = rows.next()? {
+                let (first, count): (i64, i64) = (row.get(0)?, row.get(1)?);
+                let body = row.get_ref(2)?.as_blob().unwrap_or_default();
+                if !records.is_empty()
+                    && (records.len() + count as usize > records_max || bytes + body.len() > BATCH_BYTES)
+                {
+                    break;
+                }
+                bytes += body.len();
+                match block::decode(body, first as u64) {
+                    Ok(found) if found.len() as i64 == count => records.extend(found),
+                    _ => damaged.push((first, count as u64, body.len() as u64)),
+                }
+            }
+        }
+        let mut lost = 0;
+        for (first, count, len) in damaged {
+            guard.connection.execute("DELETE FROM block WHERE first = ?1", [first])?;
+            guard.records -= count.min(guard.records);
+            guard.bytes -= len.min(guard.bytes);
+            lost += count;
+        }
+        let batch = (!records.is_empty()).then(|| Batch { queue: self.id.clone(), records });
+        Ok((batch, lost))
+    }
+
+    /// Removes what the destination has confirmed: all up to a number.
+    ///
+    /// # Errors
+    /// The disk does not work.
+    pub fn remove(&self, through: u64) -> Result<(), QueueError> {
+        let mut guard = self.lock();
+        let store = &mut *guard;
+        let through = i64::try_from(through).unwrap_or(i64::MAX);
+        let transaction = store.connection.transaction()?;
+        let sum =
+            "SELECT coalesce(sum(count), 0), coalesce(sum(length(body)), 0) FROM block WHERE first <= ?1";
+        let (records, bytes): (i64, i64) =
+            transaction.prepare_cached(sum)?.query_row([through], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        transaction.prepare_cached("DELETE FROM block WHERE first <= ?1")?.execute([through])?;
+        transaction.commit()?;
+        store.records -= (records as u64).min(store.records);
+        store.bytes -= (bytes as u64).min(store.bytes);
+        if store.records == 0 {
+            // A backlog that is gone need not keep its space. This is a bounded piece of work.
+            store.connection.execute_batch(&format!("PRAGMA incremental_vacuum({VACUUM_PAGES})"))?;
+        }
+        Ok(())
+    }
+
+    /// What is in the queue.
+    ///
+    /// # Errors
+    /// The disk does not work.
+    pub fn size(&self) -> Result<Size, QueueError> {
+        let store = self.lock();
+        let sql = "SELECT time FROM block ORDER BY first LIMIT 1";
+        let oldest: Option<i64> =
+            store.connection.prepare_cached(sql)?.query_row([], |row| row.get(0)).optional()?;
+        Ok(Size { records: store.records, bytes: store.bytes, oldest: oldest.map(UtcTime::from_ticks) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::destination::block::Builder;
+    use std::sync::Arc;
+    use taktwerk_types::StatusCode;
+
+    const LIMITS: QueueLimits =
+        QueueLimits { bytes_max: 1 << 30, age_max: None, when_full: WhenFull::DropOldest, sync: false };
+
+    fn block(values: core::ops::Range<i32>, time: i64) -> Block {
+        let mut builder = Builder::default();
+        let name: Arc<str> = "T".into();
+        let time = UtcTime::from_ticks(time);
+        for value in values {
+            builder.push(0, &name, &value.into(), StatusCode::GOOD, time, time);
+        }
+        builder.take().unwrap()
+    }
+
+    fn front(queue: &Queue, most: usize) -> Vec<(u64, i32)> {
+        let batch = queue.front(most).unwrap().0;
+        let records = batch.into_iter().flat_map(|batch| batch.records);
+        records.map(|record| (record.number, record.value.as_f64().unwrap() as i32)).collect()
+    }
+
+    #[test]
+    fn records_stay_in_order_with_their_numbers_until_they_are_confirmed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deep/q.db");
+        let now = UtcTime::from_ticks(100);
+        let queue = Queue::open(&path, LIMITS).unwrap();
+        assert!(front(&queue, 10).is_empty());
+        let outcome = queue.append(&[block(0..3, 1), block(3..6, 2)], now).unwrap();
+        assert_eq!(outcome, Outcome { accepted: 6, ..Outcome::default() });
+        assert_eq!(front(&queue, 3), [(1, 0), (2, 1), (3, 2)]);
+        assert_eq!(front(&queue, 6).len(), 6);
+        // A second process is told so.
+        assert!(matches!(Queue::open(&path, LIMITS), Err(QueueError::Locked { .. })));
+        queue.remove(3).unwrap();
+        let key = queue.front(1).unwrap().0.map(|batch| batch.key(&batch.records[0])).unwrap();
+        drop(queue);
+        let queue = Queue::open(&path, LIMITS).unwrap();
+        let again = queue.front(1).unwrap().0.map(|batch| batch.key(&batch.records[0])).unwrap();
+        assert_eq!(again, key);
+        assert_eq!(queue.size().unwrap().oldest, Some(UtcTime::from_ticks(2)));
+        queue.remove(6).unwrap();
+        assert_eq!(queue.size().unwrap(), Size::default());
+        drop(queue);
+        // Numbers go on, also after the queue was empty.
+        let queue = Queue::open(&path, LIMITS).unwrap();
+        queue.append(&[block(6..7, 3)], now).unwrap();
+        assert_eq!(front(&queue, 10), [(7, 6)]);
+    }
+
+    #[test]
+    fn a_full_queue_drops_what_it_was_told_to() {
+        let len = block(0..10, 1).body.len() as u64;
+        for (when_full, left) in [(WhenFull::DropOldest, 10..30), (WhenFull::DropNewest, 0..20)] {
+            let folder = tempfile::tempdir().unwrap();
+            let limits = QueueLimits { bytes_max: 2 * len, when_full, ..LIMITS };
+            let queue = Queue::open(&folder.path().join("q.db"), limits).unwrap();
+            let now = UtcTime::from_ticks(100);
+            queue.append(&[block(0..10, 1), block(10..20, 2)], now).unwrap();
+            let outcome = queue.append(&[block(20..30, 3)], now).unwrap();
+            assert_eq!(outcome.evicted, 10);
+            assert_eq!(queue.size().unwrap().bytes, 2 * len);
+            let values: Vec<i32> = front(&queue, 100).into_iter().map(|(_, value)| value).collect();
+            assert_eq!(values, left.collect::<Vec<_>>(), "{when_full:?}");
+        }
+    }
+
+    #[test]
+    fn old_records_expire_and_damaged_blocks_are_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("q.db");
+        let limits = QueueLimits { age_max: Some(Duration::from_micros(1)), ..LIMITS };
+        let queue = Queue::open(&path, limits).unwrap();
+        queue.append(&[block(0..4, 100)], UtcTime::from_ticks(100)).unwrap();
+        let outcome = queue.append(&[block(4..6, 120)], UtcTime::from_ticks(120)).unwrap();
+        assert_eq!((outcome.accepted, outcome.expired), (2, 4));
+        queue.lock().connection.execute("UPDATE block SET body = x'0102'", []).unwrap();
+        let (batch, damaged) = queue.front(10).unwrap();
+        assert_eq!((batch, damaged), (None, 2));
+        assert_eq!(queue.size().unwrap().records, 0);
+    }
+
+    #[test]
+    fn a_file_that_is_no_queue_is_refused_with_advice() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("q.db");
+        std::fs::write(&path, "no database at all, but long enough to be looked at").unwrap();
+        let error = Queue::open(&path, LIMITS).unwrap_err().to_string();
+        assert!(error.contains("q.db: ") && error.contains("set `queue`"), "{error}");
+    }
+}

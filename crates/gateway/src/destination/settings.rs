@@ -1,0 +1,69 @@
+//! What every destination has, of whatever kind.
+
+use super::pattern::Pattern;
+use super::queue::{QueueLimits, WhenFull};
+use crate::fields::{Fields, Mistake};
+use core::time::Duration;
+use std::path::PathBuf;
+
+/// What every destination has.
+#[derive(Debug, Clone)]
+pub struct DestinationSettings {
+    /// Its name.
+    pub name: String,
+    /// Tags that it gets; all, if there is none.
+    pub include: Vec<Pattern>,
+    /// Tags that it does not get.
+    pub exclude: Vec<Pattern>,
+    /// Whether it gets values that are like the last one, too.
+    pub every: bool,
+    /// The file of its queue.
+    pub queue: PathBuf,
+    /// How much the queue keeps.
+    pub limits: QueueLimits,
+    /// How often values are written to the queue. A process that is killed loses at most the values of this time.
+    pub flush: Duration,
+    /// Values that are sent together.
+    pub batch_max: usize,
+    /// How long a batch may take.
+    pub deadline: Duration,
+    /// Pause after the first failure; each one after that doubles it …
+    pub retry: Duration,
+    /// … up to this.
+    pub retry_max: Duration,
+}
+
+impl DestinationSettings {
+    /// Takes the settings of a destination.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn take(fields: &mut Fields, name: String) -> Result<Self, Mistake> {
+        let patterns = |texts: Option<Vec<String>>| {
+            texts.unwrap_or_default().iter().map(|text| Pattern::new(text)).collect()
+        };
+        let queue = fields.text("queue")?.unwrap_or_else(|| format!("{name}.queue.db"));
+        let full = [("drop-oldest", WhenFull::DropOldest), ("drop-newest", WhenFull::DropNewest)];
+        Ok(Self {
+            include: patterns(fields.texts("tags")?),
+            exclude: patterns(fields.texts("except")?),
+            every: fields.word("values", &[("changes", false), ("all", true)])?.unwrap_or(false),
+            queue: fields.path().parent().map(|folder| folder.join(&queue)).unwrap_or_else(|| queue.into()),
+            limits: QueueLimits {
+                bytes_max: fields.integer("queue_mb_max", 1, 1 << 20)?.unwrap_or(1024) << 20,
+                age_max: fields.span("age_max")?,
+                when_full: fields.word("when_full", &full)?.unwrap_or(WhenFull::DropOldest),
+                sync: fields.flag("sync")?.unwrap_or(false),
+            },
+            flush: fields
+                .span("flush")?
+                .unwrap_or(Duration::from_millis(100))
+                .clamp(Duration::from_millis(1), Duration::from_secs(10)),
+            batch_max: fields.integer("batch_max", 1, 100_000)?.unwrap_or(5000) as usize,
+            deadline: fields.span("deadline")?.unwrap_or(Duration::from_secs(10)),
+            retry: fields.span("retry")?.unwrap_or(Duration::from_millis(500)),
+            retry_max: fields.span("retry_max")?.unwrap_or(Duration::from_secs(30)),
+            name,
+        })
+    }
+}

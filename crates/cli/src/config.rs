@@ -119,8 +119,9 @@ fn check(path: &Path, output: Output) -> Result<(), Failure> {
             "CertificateUsers": trusted_users,
             "Roles": known,
             "PubSubConnections": pubsub,
-            "Sources": gateway.map(|(sources, _)| sources),
-            "Tags": gateway.map(|(_, tags)| tags),
+            "Sources": gateway.as_ref().map(|gateway| gateway.sources),
+            "Tags": gateway.as_ref().map(|gateway| gateway.tags),
+            "Destinations": gateway.as_ref().map(|gateway| gateway.destinations),
             "Warnings": warnings,
         }));
     }
@@ -163,8 +164,11 @@ fn check(path: &Path, output: Output) -> Result<(), Failure> {
     if let Some(connections) = pubsub {
         table.row(["PubSub", &format!("{connections} connections")]);
     }
-    if let Some((sources, tags)) = gateway {
-        table.row(["sources", &format!("{sources} with {tags} tags")]);
+    if let Some(gateway) = gateway {
+        table.row(["sources", &format!("{} with {} tags", gateway.sources, gateway.tags)]);
+        if gateway.destinations > 0 {
+            table.row(["destinations", &gateway.destinations.to_string()]);
+        }
     }
     output.text(&table.to_string())?;
     for warning in &warnings {

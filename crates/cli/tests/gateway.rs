@@ -3,8 +3,10 @@
 #![cfg(feature = "gateway")]
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
-use std::process::Output;
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use taktwerk_lab::program::Program;
 
@@ -56,12 +58,12 @@ fn a_file_that_was_written_for_a_device_runs_as_it_is() {
     let begin = Instant::now();
     loop {
         let read = taktwerk(&["read", server.url(), node, "--json"]);
-        let json: serde_json::Value = serde_json::from_slice(&read.stdout).unwrap();
-        if json.to_string().contains("BadNoCommunication") || json.to_string().contains("Bad_NoCommunication")
-        {
+        let said = text(&read.stdout);
+        // A client whose first connection was refused prints nothing.
+        if said.contains("BadNoCommunication") || said.contains("Bad_NoCommunication") {
             break;
         }
-        assert!(begin.elapsed() < LIMIT, "{json}");
+        assert!(begin.elapsed() < LIMIT, "{said}{}", text(&read.stderr));
     }
     let browse = taktwerk(&["browse", server.url(), "/Objects/2:modbus-1"]);
     assert!(text(&browse.stdout).contains("Holding registers"), "{}", text(&browse.stdout));
@@ -71,7 +73,6 @@ fn a_file_that_was_written_for_a_device_runs_as_it_is() {
 #[test]
 fn mistakes_in_sources_and_tags_are_found_before_the_server_starts() {
     let folder = tempfile::tempdir().unwrap();
-    let base = "[server]\nbind = [\"127.0.0.1:0\"]\n[security]\npolicies = []\nnone = true\n[identities]\nanonymous = true\n";
     let source = "[[source]]\nname = \"s\"\ntype = \"simulation\"\n";
     let tag = "[[tag]]\nsource = \"s\"\nname = \"a\"\n";
     for (number, (more, said)) in [
@@ -85,12 +86,198 @@ fn mistakes_in_sources_and_tags_are_found_before_the_server_starts() {
     .into_iter()
     .enumerate()
     {
-        let file = write(folder.path(), &format!("{number}.toml"), &format!("{base}{more}"));
+        let file = write(folder.path(), &format!("{number}.toml"), &format!("{BASE}{more}"));
         private(&file);
         for command in [&["config", "check", &file][..], &["serve", "--config", &file]] {
             let output = taktwerk(command);
             assert_eq!(output.status.code(), Some(2), "{more}");
             assert!(text(&output.stderr).contains(said), "{}", text(&output.stderr));
         }
+    }
+}
+
+const BASE: &str = "[server]\nbind = [\"127.0.0.1:0\"]\n[security]\npolicies = []\nnone = true\n\
+                    [identities]\nanonymous = true\n";
+
+/// Counts, and never gives the same number twice: the number is in a file before it is told.
+const COUNTING: &str = "\
+#!/bin/sh
+echo $$ > pid
+n=$(cat state)
+while sleep 0.005; do
+    n=$((n + 1))
+    echo $n > state.new && mv state.new state
+    echo \"{\\\"name\\\":\\\"Count\\\",\\\"value\\\":$n}\" || exit
+done
+";
+
+/// A gateway with a dashboard that ends as tests of crashes need it.
+struct Gateway {
+    child: Child,
+    web: String,
+    /// What it said of its destination.
+    destination: String,
+    _stdin: Option<ChildStdin>,
+}
+
+impl Gateway {
+    fn start(file: &str) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_taktwerk"))
+            .args(["serve", "--exit-with-stdin", "--config", file])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdin = child.stdin.take();
+        let mut gateway = Self { web: String::new(), destination: String::new(), _stdin: stdin, child };
+        let mut lines = BufReader::new(gateway.child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let mut said = Vec::new();
+        while gateway.web.is_empty() || gateway.destination.is_empty() {
+            let line = lines.next().unwrap_or_else(|| panic!("it ended: {said:#?}"));
+            if let Some(url) = line.strip_prefix("dashboard: http://") {
+                gateway.web = url.trim_end_matches('/').to_owned();
+            }
+            if line.starts_with("destination ") {
+                gateway.destination = line.clone();
+            }
+            said.push(line);
+        }
+        // Read on, so that it never waits for the reader.
+        std::thread::spawn(move || lines.for_each(drop));
+        gateway
+    }
+
+    /// The values that waited in the queue when it started.
+    fn waiting(&self) -> u64 {
+        match self.destination.strip_suffix(" values waiting") {
+            Some(line) => line.rsplit(' ').next().unwrap().parse().unwrap(),
+            None => 0,
+        }
+    }
+
+    /// A metric of the destination.
+    fn metric(&self, name: &str) -> u64 {
+        let mut stream = TcpStream::connect(&self.web).unwrap();
+        let host = "Host: localhost\r\nConnection: close\r\n\r\n";
+        stream.write_all(format!("GET /metrics HTTP/1.1\r\n{host}").as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let name = format!("taktwerk_destination_{name}{{destination=\"archive\"}} ");
+        let number = answer.lines().find_map(|line| line.strip_prefix(&name));
+        number.unwrap_or_else(|| panic!("no {name}: {answer}")).parse::<f64>().unwrap() as u64
+    }
+
+    fn wait(&self, what: &str, until: impl Fn(&Self) -> bool) {
+        let begin = Instant::now();
+        while !until(self) {
+            assert!(begin.elapsed() < LIMIT, "{what}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits until the program of a gateway that was killed has found its output closed.
+fn until_the_program_ends(folder: &Path) {
+    let pid = std::fs::read_to_string(folder.join("pid")).unwrap();
+    let begin = Instant::now();
+    // Nobody may have taken its exit status.
+    let is_there = |stat: String| !stat.contains(") Z ") && !stat.contains(") X ");
+    while std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).is_ok_and(is_there) {
+        assert!(begin.elapsed() < LIMIT, "the program goes on");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn state(folder: &Path) -> u64 {
+    std::fs::read_to_string(folder.join("state")).unwrap().trim().parse().unwrap()
+}
+
+#[test]
+fn what_a_queue_has_accepted_survives_kills_in_order_and_arrives_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    write(folder, "count.sh", COUNTING);
+    write(folder, "state", "0\n");
+    // Nothing can be written to a folder that is a file.
+    let blocked = folder.join("values");
+    std::fs::write(&blocked, "in the way").unwrap();
+    let sections = "[web]\nbind = \"127.0.0.1:0\"\n\
+        [[source]]\nname = \"counter\"\ntype = \"program\"\ncommand = [\"sh\", \"count.sh\"]\n\
+        [[tag]]\nsource = \"counter\"\nname = \"Count\"\ntype = \"Int64\"\n\
+        [[destination]]\nname = \"archive\"\ntype = \"file\"\nfolder = \"values\"\nflush = \"20 ms\"\n\
+        retry = \"20 ms\"\nretry_max = \"100 ms\"\n";
+    let file = write(folder, "gateway.toml", &format!("{BASE}{sections}"));
+    private(&file);
+    let check = taktwerk(&["config", "check", &file]);
+    assert!(
+        text(&check.stdout).lines().any(|line| line.starts_with("destinations ") && line.ends_with(" 1")),
+        "{check:?}"
+    );
+    // Numbers that were told in time to be accepted: (from, to) for each life of the process.
+    let mut safe: Vec<(u64, u64)> = Vec::new();
+    let mut waiting = 0;
+    for life in 0..5 {
+        let from = state(folder) + 1;
+        let gateway = Gateway::start(&file);
+        assert!(gateway.waiting() >= waiting, "life {life}: {} < {waiting}", gateway.waiting());
+        gateway.wait("it counts", |_| state(folder) > from + 20);
+        gateway.wait("the destination fails", |gateway| life == 4 || gateway.metric("errors_total") > 0);
+        let to = state(folder);
+        // All that it accepts are these numbers, but for the tag's states without a value: those are few.
+        gateway.wait("the queue accepts", |gateway| gateway.metric("accepted_values_total") > to - from + 10);
+        safe.push((from, to));
+        waiting = gateway.waiting() + (to - from);
+        if life == 3 {
+            std::fs::remove_file(&blocked).unwrap();
+        }
+        if life < 4 {
+            gateway.kill();
+            until_the_program_ends(folder);
+            continue;
+        }
+        gateway.wait("the queue empties", |gateway| {
+            gateway.metric("sent_values_total") > waiting && gateway.metric("queued_values") < 100
+        });
+        assert_eq!(gateway.metric("evicted_values_total") + gateway.metric("overrun_values_total"), 0);
+        gateway.kill();
+    }
+    let mut files: Vec<_> = std::fs::read_dir(&blocked).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let all: String = files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
+    // The last line may have been cut by the last kill.
+    let lines: Vec<serde_json::Value> = all
+        .split_inclusive('\n')
+        .filter_map(|line| serde_json::from_str(line.strip_suffix('\n')?).ok())
+        .collect();
+    let keys: std::collections::BTreeSet<&str> =
+        lines.iter().map(|line| line["key"].as_str().unwrap()).collect();
+    assert_eq!(keys.len(), lines.len(), "a value arrived twice");
+    assert!(lines.iter().all(|line| line["tag"] == "counter/Count"));
+    let numbers: Vec<u64> = lines.iter().filter_map(|line| line["value"].as_u64()).collect();
+    let is_next = |pair: &&[u64]| pair[0] >= pair[1];
+    // A value that becomes uncertain is told again with its new status.
+    let good: Vec<u64> = lines
+        .iter()
+        .filter(|line| line["status"] == "Good")
+        .filter_map(|line| line["value"].as_u64())
+        .collect();
+    assert_eq!(good.windows(2).find(is_next), None, "the order is kept");
+    for (from, to) in safe {
+        let missing: Vec<u64> = (from..=to).filter(|number| numbers.binary_search(number).is_err()).collect();
+        assert!(missing.is_empty(), "lost of {from} to {to}: {missing:?}");
     }
 }

@@ -25,6 +25,7 @@ pub mod gateway;
 pub mod init;
 pub mod json_path;
 pub mod json_time;
+mod pause;
 pub mod plant;
 pub mod settings;
 pub mod source;

@@ -2,8 +2,8 @@
 
 use crate::fault::Fault;
 use crate::feed::{Feed, Writes};
+use crate::pause::jitter;
 use crate::source::Adapter;
-use core::time::Duration;
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 
@@ -45,10 +45,4 @@ pub async fn watch(feed: Feed) {
         tokio::time::sleep(feed.watch_interval()).await;
         feed.watch();
     }
-}
-
-/// Up to a quarter of a pause, so that sources that failed together do not come back together.
-pub(crate) fn jitter(pause: Duration) -> Duration {
-    let nanos = taktwerk_net::clock::monotonic().as_nanos();
-    pause.mul_f64((nanos % 1009) as f64 / 1009.0 / 4.0)
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use taktwerk::{RunningServer, Server, StatusCode, Variable};
 use taktwerk_server::authorization::{Authorization, IdentityRule};
-use taktwerk_web::sources::{SourceList, SourceState};
+use taktwerk_web::sources::{DestinationState, SourceList, SourceState};
 use taktwerk_web::{Settings, Subject, WebServer};
 
 #[derive(Debug)]
@@ -24,6 +24,18 @@ impl SourceList for OneSource {
             lost: 1,
             last_answer: Some(1_700_000_000_123),
             ..SourceState::default()
+        }]
+    }
+
+    fn destinations(&self) -> Vec<DestinationState> {
+        vec![DestinationState {
+            name: "archive".to_owned(),
+            description: "files in /var/values".to_owned(),
+            queued: 7,
+            oldest: Some(1_700_000_000_456),
+            dropped: 2,
+            last_error: Some("disk full".to_owned()),
+            ..DestinationState::default()
         }]
     }
 }
@@ -263,6 +275,13 @@ fn administrators_see_where_values_come_from() {
     assert_eq!((&source["name"], &source["tags"], &source["lost"]), (&json!("plc"), &json!(3), &json!(1)));
     assert_eq!(source["lastAnswer"], json!(1_700_000_000_123_i64));
     assert_eq!((&source["isConnected"], &source["lastError"]), (&json!(false), &Value::Null));
+    let destination = &sources["destinations"][0];
+    assert_eq!((&destination["name"], &destination["queued"]), (&json!("archive"), &json!(7)));
+    assert_eq!((&destination["dropped"], &destination["lastError"]), (&json!(2), &json!("disk full")));
+    assert_eq!(
+        (&destination["oldest"], &destination["lastSent"]),
+        (&json!(1_700_000_000_456_i64), &Value::Null)
+    );
 }
 
 #[test]

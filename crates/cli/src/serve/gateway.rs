@@ -4,9 +4,20 @@ use crate::failure::Failure;
 use taktwerk::Server;
 use taktwerk_config::ConfigFile;
 
-/// How many sources and tags a file has; what is wrong with them.
-pub(crate) fn check(file: &ConfigFile) -> Result<Option<(usize, usize)>, Failure> {
-    Ok(imp::load(file)?.map(|config| (config.sources.len(), config.tag_count())))
+/// How much of a gateway a file has.
+pub(crate) struct Counts {
+    pub(crate) sources: usize,
+    pub(crate) tags: usize,
+    pub(crate) destinations: usize,
+}
+
+/// How many sources, tags and destinations a file has; what is wrong with them.
+pub(crate) fn check(file: &ConfigFile) -> Result<Option<Counts>, Failure> {
+    Ok(imp::load(file)?.map(|config| Counts {
+        sources: config.sources.len(),
+        tags: config.tag_count(),
+        destinations: config.destinations.len(),
+    }))
 }
 
 pub(super) use imp::{Prepared, prepare};
@@ -267,6 +278,7 @@ mod imp {
     /// Without the feature there is none.
     pub(super) struct Never {
         pub(super) sources: Vec<()>,
+        pub(super) destinations: Vec<()>,
     }
 
     impl Never {

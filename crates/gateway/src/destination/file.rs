@@ -14,7 +14,7 @@ use futures_util::future::BoxFuture;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The end of a file that is looked at for its last line.
 const TAIL: u64 = 1 << 20;
@@ -38,6 +38,8 @@ struct FileSettings {
     format: Format,
     bytes_max: u64,
     sync: bool,
+    /// A write that passed its deadline goes on. The next one waits for it, and then finds its records.
+    writing: Mutex<()>,
 }
 
 impl Files {
@@ -53,6 +55,7 @@ impl Files {
             format: fields.word("format", &formats)?.unwrap_or(Format::JsonLines),
             bytes_max: fields.integer("file_mb_max", 1, 1 << 20)?.unwrap_or(256) << 20,
             sync: settings.limits.sync,
+            writing: Mutex::default(),
         };
         Ok(Self { settings: Arc::new(settings) })
     }
@@ -113,6 +116,7 @@ impl FileSettings {
     }
 
     fn write(&self, batch: &Batch) -> io::Result<()> {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         std::fs::create_dir_all(&self.folder)?;
         let day = batch.records.first().map(|record| record.received.to_string()).unwrap_or_default();
         let day = day.split('T').next().unwrap_or_default();
@@ -236,8 +240,13 @@ mod tests {
     fn a_batch_that_is_sent_again_is_written_once() {
         for format in [Format::JsonLines, Format::Csv] {
             let folder = tempfile::tempdir().unwrap();
-            let settings =
-                FileSettings { folder: folder.path().to_owned(), format, bytes_max: 1 << 20, sync: true };
+            let settings = FileSettings {
+                folder: folder.path().to_owned(),
+                format,
+                bytes_max: 1 << 20,
+                sync: true,
+                writing: Mutex::default(),
+            };
             settings.write(&batch(1..4)).unwrap();
             let once = lines(&settings);
             settings.write(&batch(1..4)).unwrap();
@@ -264,6 +273,7 @@ mod tests {
             format: Format::JsonLines,
             bytes_max: 10,
             sync: false,
+            writing: Mutex::default(),
         };
         settings.write(&batch(1..2)).unwrap();
         settings.write(&batch(1..2)).unwrap();

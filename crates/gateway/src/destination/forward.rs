@@ -7,7 +7,7 @@ use super::settings::DestinationSettings;
 use super::tap::Tap;
 use super::{Batch, Sink, Taken};
 use crate::fault::Fault;
-use crate::supervisor::jitter;
+use crate::pause::jitter;
 use core::time::Duration;
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;

@@ -70,6 +70,19 @@ fn a_plant_gives_figures_tables_and_a_report() {
 }
 
 #[test]
+fn a_trace_is_written_beside_the_figures() {
+    let trace = File::new("trace.json");
+    let text = sim(&[PLANT, "--seeds", "1", "--set", "time.duration_s=6", "--trace", trace.path()]);
+    let shown = String::from_utf8(text.stdout).unwrap();
+    assert!(shown.contains(&format!("wrote {}", trace.path())), "{shown}");
+    let document: Value = serde_json::from_slice(&std::fs::read(&trace.0).unwrap()).unwrap();
+    let events = document["traceEvents"].as_array().unwrap();
+    assert!(events.iter().any(|event| event["ph"] == "s" && event["name"] == "PublishResponse"));
+    let said = error(&sim(&[PLANT, "--trace", "/nowhere/trace.json"]), 2);
+    assert!(said.contains("cannot write /nowhere/trace.json"), "{said}");
+}
+
+#[test]
 fn mistakes_end_with_place_and_code() {
     let said = error(&sim(&[PLANT, "--set", "link.0.rate=256k"]), 2);
     assert!(said.contains("--set link.0.rate=256k: link \"leased line\" carries 256 kbit/s"), "{said}");

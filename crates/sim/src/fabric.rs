@@ -5,6 +5,7 @@ use crate::host::{Machine, MachineId};
 use crate::ids::{ClientId, ServerId};
 use crate::network::{End, LinkId, Network, Route};
 use crate::queue::EventQueue;
+use crate::trace::{Trace, Track};
 use crate::violation::{Broken, Violation};
 use crate::wire_check::WireCheck;
 use std::collections::BTreeMap;
@@ -24,6 +25,8 @@ pub(crate) struct Fabric {
     pub(crate) utc_origin: UtcTime,
     /// The first promise that was broken.
     pub(crate) violation: Option<Violation>,
+    /// Writes down what happens.
+    pub(crate) trace: Option<Box<Trace>>,
 }
 
 impl Fabric {
@@ -36,6 +39,7 @@ impl Fabric {
             links: BTreeMap::new(),
             utc_origin,
             violation: None,
+            trace: None,
         }
     }
 
@@ -81,20 +85,64 @@ impl Fabric {
         {
             self.broken(Broken::Wire { link: end.link, side: end.side, fault });
         }
+        if let Some(trace) = self.trace.as_mut().filter(|_| taken > 0)
+            && let Some(hosts) = self.links.get(&end.link)
+        {
+            trace.sent(end, *hosts, bytes.get(..taken).unwrap_or_default(), self.queue.now());
+        }
         taken
     }
 
     pub(crate) fn read(&mut self, end: End, into: &mut Vec<u8>) {
+        let before = into.len();
         self.network.read(end, usize::MAX, into, &mut self.queue);
+        let len = into.len().saturating_sub(before);
+        if let Some(trace) = self.trace.as_mut().filter(|_| len > 0)
+            && let Some(hosts) = self.links.get(&end.link)
+        {
+            trace.received(end, *hosts, len, self.queue.now());
+        }
     }
 
     pub(crate) fn close(&mut self, end: End) {
         self.network.close(end, &mut self.queue);
         self.checks.remove(&end.link);
+        self.forget_dead(end.link);
     }
 
     pub(crate) fn reset(&mut self, end: End) {
         self.network.reset(end, &mut self.queue);
         self.checks.remove(&end.link);
+        self.forget_dead(end.link);
+    }
+
+    /// Forgets a connection that has no socket any more.
+    pub(crate) fn forget_dead(&mut self, link: LinkId) {
+        if !self.network.is_alive(link) {
+            self.links.remove(&link);
+            if let Some(trace) = &mut self.trace {
+                trace.forget(link);
+            }
+        }
+    }
+
+    // ---- the trace, if there is one
+
+    pub(crate) fn trace_begin(&mut self, track: Track, name: &str) {
+        if let Some(trace) = &mut self.trace {
+            trace.begin(track, name, self.queue.now());
+        }
+    }
+
+    pub(crate) fn trace_end(&mut self, track: Track) {
+        if let Some(trace) = &mut self.trace {
+            trace.end(track, self.queue.now());
+        }
+    }
+
+    pub(crate) fn trace_end_all(&mut self, track: Track) {
+        if let Some(trace) = &mut self.trace {
+            trace.end_all(track, self.queue.now());
+        }
     }
 }

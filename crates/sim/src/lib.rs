@@ -17,6 +17,7 @@
 //! - [`wire_check`]: an observer that trusts neither end;
 //! - [`publishing`]: a plant that publishes, with settings to try: delays, bandwidth and load of the processors;
 //! - [`scenario`]: a plant as a user describes it, with hosts, links, faults and promises;
+//! - [`trace`]: what happens, in a file for Perfetto;
 //! - [`calls`]: how long opening a session and reading take; [`authority`]: certificate authorities that are asked;
 //! - [`plant`], [`subscriber`]: a small server and an application, for tests and as examples.
 //!
@@ -88,6 +89,7 @@ pub mod scenario;
 pub mod server;
 mod source;
 pub mod subscriber;
+pub mod trace;
 pub mod violation;
 pub mod wire_check;
 pub mod world;
@@ -101,5 +103,6 @@ pub use plant::Plant;
 pub use queue::EventQueue;
 pub use server::ServerHost;
 pub use subscriber::Subscriber;
+pub use trace::Trace;
 pub use violation::{Broken, Violation};
 pub use world::{ClientId, HostId, ServerId, World};

@@ -5,16 +5,19 @@ use crate::event::Event;
 use crate::fabric::Fabric;
 use crate::host::Costs;
 use crate::host::client::{ClientThread, ClientThreadId};
-use crate::host::machine::{Competitor, Machine, MachineId, Owner, ThreadId};
+use crate::host::machine::{Competitor, Machine, MachineId, Owner, RanLog, ThreadId};
 pub use crate::ids::{ClientId, HostId, ServerId};
 use crate::network::{CloseReason, End, LineId, LinkId, Network, Route, Side, Signal, Tap};
 use crate::server::ServerHost;
+use crate::trace::{Trace, Track};
 use crate::violation::{Broken, Violation};
 use crate::wire_check::{TokenUse, Unanswered, WireCheck};
 use core::fmt;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::rc::Rc;
 use std::sync::Arc;
 use taktwerk_client::{Client, ClientError, EndpointUrl, RequestHandle};
 use taktwerk_crypto::{Entropy, SeededEntropy};
@@ -50,6 +53,8 @@ pub struct World<A> {
     /// Servers that have done something since they were checked.
     unchecked: BTreeSet<ServerId>,
     events: u64,
+    /// What processors have done since the last event, for a trace.
+    ran: RanLog,
 }
 
 impl<A> fmt::Debug for World<A> {
@@ -85,6 +90,7 @@ impl<A: Application> World<A> {
             touched: BTreeSet::new(),
             unchecked: BTreeSet::new(),
             events: 0,
+            ran: RanLog::default(),
         }
     }
 
@@ -105,6 +111,9 @@ impl<A: Application> World<A> {
         let id = ServerId(u32::try_from(self.servers.len()).unwrap_or(u32::MAX));
         let entropy = self.fork_entropy();
         let woken = Arc::clone(&self.any_woken);
+        if let Some(trace) = &mut self.fabric.trace {
+            trace.name_server(id, name);
+        }
         self.servers.push(ServerHost::new(id, name, shards, entropy, woken, &mut self.fabric));
         self.names.entry(name.into()).or_insert(id);
         self.touched.insert(HostId::Server(id));
@@ -115,7 +124,9 @@ impl<A: Application> World<A> {
     pub fn add_machine(&mut self, costs: Arc<Costs>) -> MachineId {
         let id = MachineId(u32::try_from(self.fabric.machines.len()).unwrap_or(u32::MAX));
         let entropy = self.fork_entropy();
-        self.fabric.machines.push(Machine::new(id, costs, entropy));
+        let mut machine = Machine::new(id, costs, entropy);
+        machine.log = self.fabric.trace.as_ref().map(|_| Rc::clone(&self.ran));
+        self.fabric.machines.push(machine);
         id
     }
 
@@ -175,6 +186,54 @@ impl<A: Application> World<A> {
     /// Shows every packet on every line from now on.
     pub fn set_tap(&mut self, tap: Option<Box<dyn Tap>>) {
         self.fabric.network.set_tap(tap);
+    }
+
+    /// Writes down what happens from now on, also to machines, servers and clients that are added later.
+    pub fn set_trace(&mut self, mut trace: Trace) {
+        for server in &self.servers {
+            trace.name_server(server.id(), server.name());
+        }
+        self.fabric.machines.iter_mut().for_each(|machine| machine.log = Some(Rc::clone(&self.ran)));
+        self.fabric.trace = Some(Box::new(trace));
+    }
+
+    /// Gives a machine a name in the trace.
+    pub fn name_machine(&mut self, id: MachineId, name: &str) {
+        if let Some(trace) = &mut self.fabric.trace {
+            trace.name_machine(id, name);
+        }
+    }
+
+    /// Gives a client a name in the trace.
+    pub fn name_client(&mut self, id: ClientId, name: &str) {
+        if let Some(trace) = &mut self.fabric.trace {
+            trace.name_client(id, name);
+        }
+    }
+
+    /// Writes something into the trace, if there is one.
+    pub fn mark(&mut self, text: &str) {
+        let now = self.now().instant;
+        if let Some(trace) = &mut self.fabric.trace {
+            trace.mark(text, now);
+        }
+    }
+
+    /// Ends the trace.
+    ///
+    /// # Errors
+    /// Something could not be written.
+    pub fn finish_trace(&mut self) -> io::Result<()> {
+        let now = self.now().instant;
+        self.fabric.machines.iter_mut().for_each(|machine| machine.log = None);
+        self.fabric.trace.take().map_or(Ok(()), |trace| trace.finish(now))
+    }
+
+    /// What the processors have done goes into the trace.
+    fn trace_processors(&mut self) {
+        if let Some(trace) = &mut self.fabric.trace {
+            self.ran.borrow_mut().drain(..).for_each(|ran| trace.ran(&ran));
+        }
     }
 
     /// Adds a promise that is checked after every event.
@@ -468,7 +527,9 @@ impl<A: Application> World<A> {
         let Some(event) = self.fabric.queue.pop_until(until) else { return Ok(false) };
         self.events += 1;
         self.handle(event);
-        self.settle()?;
+        let settled = self.settle();
+        self.trace_processors();
+        settled?;
         self.check()?;
         Ok(true)
     }
@@ -520,8 +581,14 @@ impl<A: Application> World<A> {
         match owner {
             Owner::Shard { server, shard, incarnation } => {
                 let Some(host) = self.servers.get_mut(server as usize) else { return };
-                let cost = host.step(incarnation, shard, &mut self.fabric);
-                self.go_on(id, thread, cost);
+                let track = Track::Shard(ServerId(server), shard);
+                self.fabric.trace_end(track);
+                let step = host.step(incarnation, shard, &mut self.fabric);
+                match step {
+                    Some((_, name)) => self.fabric.trace_begin(track, name),
+                    None => self.fabric.trace_end(track),
+                }
+                self.go_on(id, thread, step.map(|(cost, _)| cost));
                 self.unchecked.insert(ServerId(server));
                 // The other shards of the server may have got something.
                 self.touched.insert(HostId::Server(ServerId(server)));
@@ -537,10 +604,12 @@ impl<A: Application> World<A> {
     }
 
     fn on_client_thread(&mut self, number: u32, machine: MachineId, thread: ThreadId) {
+        self.fabric.trace_end(Track::Clients(number));
         loop {
             let Some(clients) = self.client_threads.get_mut(number as usize) else { return };
             let Some(current) = clients.current.or_else(|| clients.pop()) else {
                 clients.is_awake = false;
+                self.fabric.trace_end(Track::Clients(number));
                 return self.go_on(machine, thread, None);
             };
             clients.current = Some(current);
@@ -548,6 +617,10 @@ impl<A: Application> World<A> {
             let resolve = |url: &EndpointUrl| names.get(&*url.host).copied();
             let cost = self.clients[current.0 as usize].step(&mut self.fabric, resolve);
             if cost.is_some() {
+                if self.fabric.trace.is_some() {
+                    let name = format!("client {}", current.0);
+                    self.fabric.trace_begin(Track::Clients(number), &name);
+                }
                 return self.go_on(machine, thread, cost);
             }
             if let Some(clients) = self.client_threads.get_mut(number as usize) {
@@ -608,6 +681,9 @@ impl<A: Application> World<A> {
                 let driver = machine.costs.client;
                 let cost = machine.noisy(driver.wake + driver.turn);
                 machine.start(clients.thread, cost, queue);
+                let track = Track::Clients(thread.0);
+                self.fabric.trace_begin(track, "turn");
+                self.fabric.trace_begin(track, "wake");
             }
             return;
         }
@@ -642,9 +718,7 @@ impl<A: Application> World<A> {
         }
         if let Signal::Closed(..) | Signal::Unreachable(_) = signal {
             fabric.checks.remove(&link);
-            if !fabric.network.is_alive(link) {
-                fabric.links.remove(&link);
-            }
+            fabric.forget_dead(link);
         }
         let host = match end {
             Some(End { side: Side::Client, .. }) => HostId::Client(client_id),

@@ -4,7 +4,7 @@ use super::study::Case;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
-use taktwerk_sim::scenario::{Outcome, Progress, RunError, run};
+use taktwerk_sim::scenario::{Instruments, Outcome, Progress, RunError, run_with};
 
 /// One run.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,7 +37,7 @@ pub struct Failed {
 const REPORT_EVERY: Duration = Duration::from_millis(100);
 
 /// Runs all cases with all seeds, the cases innermost. `report` gets done and expected virtual milliseconds, and says whether to
-/// go on.
+/// go on. `instruments` are for the first case with the first seed.
 ///
 /// # Errors
 /// The first run, in the order of cases and seeds, that gave no outcome.
@@ -45,6 +45,7 @@ pub fn run_all(
     cases: &[Case],
     seeds: &[u64],
     threads: usize,
+    instruments: Instruments,
     report: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<Vec<Run>, Box<Failed>> {
     let jobs: Vec<(usize, u64)> =
@@ -55,6 +56,7 @@ pub fn run_all(
         .map(|case| milliseconds(case.scenario.warmup + case.scenario.measured))
         .sum();
     let (next, done, running) = (AtomicUsize::new(0), AtomicU64::new(0), AtomicUsize::new(0));
+    let instruments = Mutex::new(instruments);
     let (stop, results) = (AtomicBool::new(false), Mutex::new(Vec::new()));
     // Jobs in front of one that failed go on: which failure is told does not depend on time.
     let first_failed = AtomicUsize::new(usize::MAX);
@@ -73,7 +75,11 @@ pub fn run_all(
                 is_wanted()
             };
             let started = Instant::now();
-            let outcome = run(&known.scenario, seed, &mut tell);
+            let records = match instruments.lock() {
+                Ok(mut instruments) if number == 0 => core::mem::take(&mut *instruments),
+                _ => Instruments::default(),
+            };
+            let outcome = run_with(&known.scenario, seed, records, &mut tell);
             let took = started.elapsed();
             let result = match outcome {
                 Ok(outcome) => Ok(Run { case, seed, outcome, took }),

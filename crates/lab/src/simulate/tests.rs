@@ -4,7 +4,7 @@ use super::study::Options;
 use super::*;
 use crate::simulate::seeds::Failed;
 use taktwerk_model::host::HostProfile;
-use taktwerk_sim::scenario::{FaultKind, Load, Pace, RunError};
+use taktwerk_sim::scenario::{FaultKind, Instruments, Load, Pace, RunError};
 
 const PLANT: &str = r#"
 name = "two lines"
@@ -54,7 +54,7 @@ fn refused(text: &str, sets: &[&str]) -> String {
 }
 
 fn run(study: &Study, seeds: &[u64], threads: usize) -> Result<Vec<Run>, Box<Failed>> {
-    run_all(&study.cases, seeds, threads, &mut |_, _| true)
+    run_all(&study.cases, seeds, threads, Instruments::default(), &mut |_, _| true)
 }
 
 #[test]
@@ -243,6 +243,7 @@ fn plants_of_size_and_tune_are_simulated() {
 #[test]
 fn all_seeds_are_stopped_when_the_caller_says_so() {
     let study = parse(PLANT, &["time.duration_s=200"]).unwrap();
-    let failed = run_all(&study.cases, &[1, 2, 3, 4], 2, &mut |done, _| done < 1_000).unwrap_err();
+    let failed = run_all(&study.cases, &[1, 2, 3, 4], 2, Instruments::default(), &mut |done, _| done < 1_000)
+        .unwrap_err();
     assert_eq!(failed.error, RunError::Stopped);
 }

@@ -7,8 +7,10 @@
 
 use crate::event::Event;
 use crate::queue::EventQueue;
+use core::cell::RefCell;
 use core::time::Duration;
 use std::collections::BTreeSet;
+use std::rc::Rc;
 use std::sync::Arc;
 use taktwerk_crypto::{Entropy, SeededEntropy};
 use taktwerk_model::host::Cost;
@@ -70,6 +72,19 @@ struct Run {
     number: u64,
 }
 
+/// A piece of time that a thread had a processor.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ran {
+    pub(crate) machine: MachineId,
+    pub(crate) core: u32,
+    pub(crate) owner: Owner,
+    pub(crate) since: Instant,
+    pub(crate) until: Instant,
+}
+
+/// What the machines of a world have done since somebody looked.
+pub(crate) type RanLog = Rc<RefCell<Vec<Ran>>>;
+
 /// Processors and the threads on them.
 #[derive(Debug)]
 pub struct Machine {
@@ -85,6 +100,8 @@ pub struct Machine {
     floor: u64,
     runs: u64,
     used: Duration,
+    /// For a trace.
+    pub(crate) log: Option<RanLog>,
 }
 
 impl Machine {
@@ -102,6 +119,7 @@ impl Machine {
             floor: 0,
             runs: 0,
             used: Duration::ZERO,
+            log: None,
         }
     }
 
@@ -302,11 +320,15 @@ impl Machine {
     /// Books what the thread on a processor has done until now.
     fn account(&mut self, core: u32, now: Instant) {
         let Some(Some(run)) = self.cores.get_mut(core as usize) else { return };
-        let ran = now.since(run.since);
+        let (since, ran) = (run.since, now.since(run.since));
         run.since = run.since.max(now);
         let thread = run.thread;
         if let Some(thread) = self.threads.get_mut(thread.0 as usize) {
             let ran = ran.min(thread.remaining);
+            if let Some(log) = self.log.as_ref().filter(|_| !ran.is_zero()) {
+                let owner = thread.owner;
+                log.borrow_mut().push(Ran { machine: self.id, core, owner, since, until: since + ran });
+            }
             self.used += ran;
             thread.remaining -= ran;
             thread.used += ran;

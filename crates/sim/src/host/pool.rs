@@ -20,6 +20,9 @@ pub(crate) struct Priced {
 /// other credentials; the application's functions; history.
 pub(crate) const POOLS: usize = 4;
 
+/// What people call them.
+pub(crate) const POOL_NAMES: [&str; POOLS] = ["handshakes", "credentials", "application", "history"];
+
 /// Most threads of each, as `taktwerk-net` has them by default.
 const THREADS_MAX: [usize; POOLS] = [4, 4, 8, 2];
 

@@ -1,6 +1,7 @@
 //! Makes the world of a scenario.
 
 use super::application::{Board, Shape, Worker};
+use super::instruments::Instruments;
 use super::outcome::RunError;
 use super::site::{Group, Rhythm, Site, value};
 use super::{Clients, Lines, Link, Scenario, Server};
@@ -45,7 +46,11 @@ pub(super) struct Built {
 }
 
 /// Makes everything.
-pub(super) fn build(scenario: &Scenario, seed: u64) -> Result<Built, RunError> {
+pub(super) fn build(
+    scenario: &Scenario,
+    seed: u64,
+    instruments: &mut Instruments,
+) -> Result<Built, RunError> {
     let mut built = Built {
         world: World::new(seed),
         board: Rc::default(),
@@ -56,6 +61,9 @@ pub(super) fn build(scenario: &Scenario, seed: u64) -> Result<Built, RunError> {
         threads: Vec::new(),
         starts: Vec::new(),
     };
+    if let Some(trace) = instruments.trace.take() {
+        built.world.set_trace(trace);
+    }
     let mut machines = Machines::new(scenario)?;
     let mut shapes = Vec::new();
     for (kind, server) in scenario.servers.iter().enumerate() {
@@ -268,7 +276,7 @@ fn add_clients(
                 (0..u64::from(count)).map(|item| ((first + item) % u64::from(total)) as u32).collect();
             let label = format!("client {} of {} at {name}", number + 1, clients.name);
             let worker = Worker::new(
-                label,
+                label.clone(),
                 (site, group),
                 &clients.load,
                 variables,
@@ -278,6 +286,7 @@ fn add_clients(
             let route = routes.of(clients.link, site, scenario, built);
             let core = core(clients, built);
             let id = built.world.add_client(core, worker, route);
+            built.world.name_client(id, &label);
             if let Some(thread) = threads.get(number as usize % threads.len().max(1)) {
                 built.world.place_client(id, *thread);
             }
@@ -362,6 +371,9 @@ impl Machines {
         let costs = self.costs.get(host).cloned().map_or_else(free, Ok);
         let Ok(costs) = costs else { unreachable!("a profile without costs is valid") };
         let machine = world.add_machine(costs);
+        if let Some(host) = self.hosts.get(host) {
+            world.name_machine(machine, &host.name);
+        }
         for competitor in self.hosts.get(host).into_iter().flat_map(|host| &host.competitors) {
             world.compete(machine, *competitor);
         }

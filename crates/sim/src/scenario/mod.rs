@@ -4,20 +4,22 @@
 //! and server cores that run in production.
 //!
 //! - [`outcome`]: what comes of it;
-//! - [`fault`]: what goes wrong, and when;
+//! - [`fault`]: what goes wrong, and when; [`instruments`]: records of a run;
 //! - `build` makes the world, `application` is what runs on each client, `item` holds each monitored item to its promise.
 
 mod application;
 mod build;
 pub mod fault;
+pub mod instruments;
 mod item;
 pub mod outcome;
 mod run;
 mod site;
 
 pub use fault::{Fault, FaultKind};
+pub use instruments::Instruments;
 pub use outcome::{HostOutcome, LineOutcome, LoadOutcome, Outcome, RunError};
-pub use run::{Progress, run};
+pub use run::{Progress, run, run_with};
 
 use crate::host::Competitor;
 use core::time::Duration;

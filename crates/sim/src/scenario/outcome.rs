@@ -88,6 +88,9 @@ pub enum RunError {
     /// The software broke a promise.
     #[error("a promise is broken {0}")]
     Broken(#[from] Violation),
+    /// A record could not be written.
+    #[error("cannot write {0}")]
+    Record(String),
     /// The caller asked to stop.
     #[error("stopped")]
     Stopped,

@@ -3,6 +3,7 @@
 use super::application::Worker;
 use super::build::{Built, build, invalid, start_server, target};
 use super::fault::{FaultKind, Which};
+use super::instruments::Instruments;
 use super::outcome::{HostOutcome, LineOutcome, LoadOutcome, Outcome, RunError};
 use super::{Load, Pace, Scenario};
 use crate::ids::ClientId;
@@ -39,10 +40,32 @@ pub fn run(
     seed: u64,
     report: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Outcome, RunError> {
+    run_with(scenario, seed, Instruments::default(), report)
+}
+
+/// As [`run`], and writes records. They are complete files even if a promise is broken: that is what they end with.
+///
+/// # Errors
+/// As [`run`], and a record that could not be written.
+pub fn run_with(
+    scenario: &Scenario,
+    seed: u64,
+    mut instruments: Instruments,
+    report: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Outcome, RunError> {
     check(scenario)?;
-    let mut running = Running { scenario, built: build(scenario, seed)?, report, started: Instant::ZERO };
+    let built = build(scenario, seed, &mut instruments)?;
+    let mut running = Running { scenario, built, report, started: Instant::ZERO };
     running.started = running.built.world.now().instant;
-    running.run()
+    let outcome = running.run();
+    let world = &mut running.built.world;
+    if let Err(error) = &outcome {
+        world.mark(&error.to_string());
+    }
+    let trace = world.finish_trace().map_err(|error| RunError::Record(format!("the trace: {error}")));
+    let outcome = outcome?;
+    trace?;
+    Ok(outcome)
 }
 
 struct Running<'a> {
@@ -165,6 +188,12 @@ impl Running<'_> {
     fn plan_faults(&mut self, from: Instant) {
         for fault in &self.scenario.faults {
             let which = fault.kind.which();
+            let name = fault.kind.name();
+            self.built.world.at(from + fault.at, move |world| world.mark(name));
+            if fault.kind.lasts() {
+                let over = format!("{name} is over");
+                self.built.world.at(from + fault.at + fault.lasts, move |world| world.mark(&over));
+            }
             if fault.kind.is_of_server() {
                 for (number, site) in self.sites_of(which) {
                     self.plan_server_fault(from + fault.at, fault.lasts, fault.kind, number, site);

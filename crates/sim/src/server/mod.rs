@@ -10,6 +10,7 @@ use crate::host::pool::{Pools, Priced, pool_of};
 use crate::ids::{HostId, ServerId};
 use crate::network::{End, LinkId};
 use crate::source::{VirtualSources, do_work};
+use crate::trace::Track;
 use crate::violation::Broken;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
@@ -78,6 +79,10 @@ impl ServerHost {
         };
         host.start(shards, fabric);
         host
+    }
+
+    pub(crate) fn id(&self) -> ServerId {
+        self.id
     }
 
     /// The name in URLs.
@@ -160,6 +165,9 @@ impl ServerHost {
             for thread in running.runners.iter().filter_map(|runner| runner.thread) {
                 machine.kill(thread, queue);
             }
+        }
+        for shard in (0..).zip(&running.runners).map(|(shard, _)| shard) {
+            fabric.trace_end_all(Track::Shard(self.id, shard));
         }
     }
 
@@ -444,13 +452,21 @@ impl ServerHost {
             return;
         };
         let cost = machine.costs.server.wake + machine.costs.server.turn;
-        for runner in &mut running.runners {
+        let mut woken = 0u64;
+        for (shard, runner) in (0..).zip(&mut running.runners) {
             let has_work = !runner.inputs.is_empty() || runner.is_due(now) || !runner.resumable().is_empty();
             if let Some(thread) = runner.thread.filter(|_| has_work && !runner.is_awake) {
                 runner.is_awake = true;
                 runner.batch = runner.inputs.len();
                 let cost = machine.noisy(cost);
                 machine.start(thread, cost, queue);
+                woken |= 1u64 << (shard & 63);
+            }
+        }
+        if fabric.trace.is_some() {
+            for shard in (0..64).filter(|shard| woken & (1 << shard) != 0) {
+                fabric.trace_begin(Track::Shard(self.id, shard), "turn");
+                fabric.trace_begin(Track::Shard(self.id, shard), "wake");
             }
         }
         self.arm_sleepers(fabric);
@@ -468,9 +484,14 @@ impl ServerHost {
         }
     }
 
-    /// A shard's thread has done a step. Carries out what came of it, and begins the next: its cost, or `None` if there is
-    /// nothing to do.
-    pub(crate) fn step(&mut self, incarnation: u32, shard: u32, fabric: &mut Fabric) -> Option<Duration> {
+    /// A shard's thread has done a step. Carries out what came of it, and begins the next: its cost and what it is, or `None` if
+    /// there is nothing to do.
+    pub(crate) fn step(
+        &mut self,
+        incarnation: u32,
+        shard: u32,
+        fabric: &mut Fabric,
+    ) -> Option<(Duration, &'static str)> {
         if incarnation != self.incarnation {
             return None;
         }
@@ -490,7 +511,7 @@ impl ServerHost {
                 runner.sending = Some(id);
                 let machine = fabric.machine(machine)?;
                 let cost = machine.costs.server.send;
-                return Some(machine.noisy(cost));
+                return Some((machine.noisy(cost), "send"));
             }
             if !self.carry_out(number, fabric) {
                 break;
@@ -500,8 +521,10 @@ impl ServerHost {
         let costs = Arc::clone(&fabric.machine(machine)?.costs);
         let runner = self.runner(number)?;
         let mut nanos = 0.0;
+        let name;
         if let Some(input) = (runner.batch > 0).then(|| runner.inputs.pop_front()).flatten() {
             runner.batch -= 1;
+            name = input.name();
             if matches!(input, Input::Readable(_)) {
                 nanos += costs.server.receive;
             }
@@ -509,20 +532,23 @@ impl ServerHost {
         } else if runner.is_due(now) {
             runner.woken.flag.store(false, Ordering::Relaxed);
             nanos += costs.server.timer;
+            name = "timer";
             runner.shard.timer(now);
         } else if runner.resume(host, now, fabric) {
             nanos += costs.server.receive;
+            name = "resume";
         } else if !runner.inputs.is_empty() {
             // The next turn.
             runner.batch = runner.inputs.len();
             nanos += costs.server.turn;
+            name = "poll";
         } else {
             runner.is_awake = false;
             self.arm_sleepers(fabric);
             return None;
         }
         nanos += costs.of_server(&runner.shard.take_work());
-        Some(fabric.machine(machine)?.noisy(nanos))
+        Some((fabric.machine(machine)?.noisy(nanos), name))
     }
 
     pub(crate) fn check(&self, fabric: &mut Fabric) {

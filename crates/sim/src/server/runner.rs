@@ -25,6 +25,21 @@ pub(super) enum Input {
     Done(Token, JobResult),
 }
 
+impl Input {
+    /// What handling it is called.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Accepted(..) => "accept",
+            Self::Moved(..) => "take over",
+            Self::Readable(_) => "receive",
+            Self::Writable(_) => "writable",
+            Self::Closed(_) => "closed",
+            Self::Message(_) => "message of a shard",
+            Self::Done(..) => "job done",
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Socket {
     pub(super) end: End,

@@ -1,5 +1,7 @@
 //! `taktwerk sim`: a plant in virtual time.
 
+mod records;
+
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
@@ -48,6 +50,10 @@ pub(crate) struct SimArgs {
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 
+    /// Write what happens, for Perfetto (ui.perfetto.dev): first seed, first case.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+
     /// Processor costs for all servers and clients without a [[host]]: a file of `taktwerk lab calibrate --host`.
     #[arg(long, value_name = "FILE")]
     profile: Option<PathBuf>,
@@ -73,7 +79,8 @@ pub(crate) fn run(arguments: &SimArgs, output: Output, interrupt: &Interrupt) ->
         bar.of("simulating, virtual milliseconds", done, expected);
         !interrupt.asked()
     };
-    let runs = run_all(&study.cases, &seeds, threads, &mut report);
+    let instruments = records::instruments(arguments)?;
+    let runs = run_all(&study.cases, &seeds, threads, instruments, &mut report);
     drop(bar);
     let runs = runs.map_err(|failed| failure(&study, &failed))?;
     let outcome = figures::outcome(&study, &runs);
@@ -84,7 +91,9 @@ pub(crate) fn run(arguments: &SimArgs, output: Output, interrupt: &Interrupt) ->
     }
     if let Some(path) = &arguments.report {
         write_report(path, &study, &runs, &outcome, started)?;
-        if !output.is_json() {
+    }
+    if !output.is_json() {
+        for path in arguments.report.iter().chain(&arguments.trace) {
             output.text(&format!("\nwrote {}", path.display()))?;
         }
     }
@@ -123,6 +132,7 @@ fn failure(study: &Study, failed: &Failed) -> Failure {
     match &failed.error {
         RunError::Invalid { key, problem } => Failure::Usage(study.at(key, problem).to_string()),
         RunError::Stopped => Failure::Interrupted,
+        RunError::Record(_) => Failure::Environment(failed.error.to_string()),
         _ => Failure::Simulation(failed.to_string()),
     }
 }

@@ -1,0 +1,297 @@
+//! What happens in a world, written as it happens in the JSON trace event format that Perfetto and Chrome read.
+//!
+//! Hosts and machines are processes. Their threads are processors, shards, threads of clients, and connections. Turns and the
+//! steps in them are slices; a message is a flow from the write that completes it to the read that does. Nothing is kept
+//! but what is under way, so that a trace is as long as the file system allows.
+//!
+//! Hosts without a machine take no time for their turns: only their connections are shown.
+
+mod events;
+mod messages;
+
+use crate::host::machine::{Owner, Ran};
+use crate::ids::{ClientId, MachineId, ServerId};
+use crate::network::{End, LinkId, Side};
+use core::fmt::Write as _;
+use events::Events;
+use messages::Messages;
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use taktwerk_types::Instant;
+
+/// What is shown as a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Process {
+    Machine(MachineId),
+    Server(ServerId),
+    Client(ClientId),
+    /// The threads that clients share.
+    ClientThreads,
+    /// What a scenario does.
+    Scenario,
+}
+
+/// What is shown as a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Track {
+    /// A processor of a machine.
+    Core(MachineId, u32),
+    /// A shard of a server.
+    Shard(ServerId, u32),
+    /// A thread of clients.
+    Clients(u32),
+    /// One end of a connection.
+    Connection(End),
+    /// Faults and other marks.
+    Marks,
+}
+
+/// Who has the ends of a connection.
+pub(crate) type Hosts = (ClientId, ServerId);
+
+/// Messages of one direction that have been sent and not been read.
+#[derive(Debug, Default)]
+struct Direction {
+    messages: Messages,
+    read: u64,
+    under_way: VecDeque<UnderWay>,
+}
+
+#[derive(Debug)]
+struct UnderWay {
+    /// Offset in the stream behind its last byte.
+    end: u64,
+    sent: Instant,
+    name: &'static str,
+    len: u64,
+}
+
+/// Writes the trace of one world. See [`World::set_trace`](crate::World::set_trace).
+#[derive(Debug)]
+pub struct Trace {
+    events: Events,
+    processes: BTreeMap<Process, u32>,
+    threads: BTreeMap<Track, (u32, u32)>,
+    machines: BTreeMap<MachineId, Box<str>>,
+    servers: BTreeMap<ServerId, Box<str>>,
+    clients: BTreeMap<ClientId, Box<str>>,
+    /// Slices that have begun and not ended.
+    open: BTreeMap<Track, u32>,
+    links: BTreeMap<LinkId, [Direction; 2]>,
+    last_process: u32,
+    last_thread: u32,
+    last_flow: u64,
+}
+
+impl Trace {
+    /// A trace that is written to `out`. Give it a buffer: there is a write for each event.
+    #[must_use]
+    pub fn new(out: Box<dyn io::Write + Send>) -> Self {
+        Self {
+            events: Events::new(out),
+            processes: BTreeMap::new(),
+            threads: BTreeMap::new(),
+            machines: BTreeMap::new(),
+            servers: BTreeMap::new(),
+            clients: BTreeMap::new(),
+            open: BTreeMap::new(),
+            links: BTreeMap::new(),
+            last_process: 0,
+            last_thread: 0,
+            last_flow: 0,
+        }
+    }
+
+    /// Ends what is open and the file.
+    ///
+    /// # Errors
+    /// The first write that failed.
+    pub(crate) fn finish(mut self, now: Instant) -> io::Result<()> {
+        for track in self.open.keys().copied().collect::<Vec<_>>() {
+            self.end_all(track, now);
+        }
+        self.events.finish()
+    }
+
+    pub(crate) fn name_machine(&mut self, id: MachineId, name: &str) {
+        self.machines.insert(id, name.into());
+    }
+
+    pub(crate) fn name_server(&mut self, id: ServerId, name: &str) {
+        self.servers.insert(id, name.into());
+    }
+
+    pub(crate) fn name_client(&mut self, id: ClientId, name: &str) {
+        self.clients.insert(id, name.into());
+    }
+
+    /// Something that is no part of any host: a fault, a broken promise.
+    pub(crate) fn mark(&mut self, text: &str, now: Instant) {
+        let thread = self.thread(Track::Marks, Process::Scenario);
+        self.events.instant(thread, now, text);
+    }
+
+    // ---- turns
+
+    /// A slice begins, within the one that is open.
+    pub(crate) fn begin(&mut self, track: Track, name: &str, now: Instant) {
+        let thread = self.thread_of(track);
+        self.events.begin(thread, now, name);
+        *self.open.entry(track).or_default() += 1;
+    }
+
+    /// The innermost slice ends.
+    pub(crate) fn end(&mut self, track: Track, now: Instant) {
+        let Some(depth) = self.open.get_mut(&track) else { return };
+        *depth -= 1;
+        if *depth == 0 {
+            self.open.remove(&track);
+        }
+        let thread = self.thread_of(track);
+        self.events.end(thread, now);
+    }
+
+    /// Whatever is open ends: the process dies.
+    pub(crate) fn end_all(&mut self, track: Track, now: Instant) {
+        while self.open.contains_key(&track) {
+            self.end(track, now);
+        }
+    }
+
+    /// A processor has worked.
+    pub(crate) fn ran(&mut self, ran: &Ran) {
+        let name = match ran.owner {
+            Owner::Shard { server, shard, .. } => {
+                format!("{}, shard {shard}", self.server_name(ServerId(server)))
+            }
+            Owner::Worker { server, pool, slot, .. } => {
+                let kind = crate::host::pool::POOL_NAMES.get(usize::from(pool)).copied().unwrap_or("jobs");
+                format!("{}, {kind}, worker {slot}", self.server_name(ServerId(server)))
+            }
+            Owner::Clients(number) => format!("clients, thread {number}"),
+            Owner::Competitor(number) => format!("other program {number}"),
+        };
+        let thread = self.thread_of(Track::Core(ran.machine, ran.core));
+        self.events.slice(thread, ran.since, ran.until, &name, None);
+    }
+
+    // ---- messages
+
+    /// An end has handed bytes to the network.
+    pub(crate) fn sent(&mut self, end: End, hosts: Hosts, bytes: &[u8], now: Instant) {
+        let direction = &mut self.links.entry(end.link).or_default()[end.side as usize];
+        let before = direction.under_way.len();
+        let under_way = &mut direction.under_way;
+        direction.messages.feed(bytes, &mut |message| {
+            let messages::Message { end, name, len } = message;
+            under_way.push_back(UnderWay { end, sent: now, name, len });
+        });
+        let complete = direction.under_way.iter().skip(before);
+        let text = describe("send", complete, bytes.len());
+        let thread = self.connection(end, hosts);
+        self.events.slice(thread, now, now, &text, Some(bytes.len()));
+    }
+
+    /// An end has taken bytes from the network.
+    pub(crate) fn received(&mut self, end: End, hosts: Hosts, len: usize, now: Instant) {
+        let peer = End { side: end.side.other(), ..end };
+        let direction = &mut self.links.entry(end.link).or_default()[peer.side as usize];
+        direction.read += len as u64;
+        let read = direction.read;
+        let count = direction.under_way.iter().take_while(|message| message.end <= read).count();
+        let complete: Vec<UnderWay> = direction.under_way.drain(..count).collect();
+        let text = describe("receive", complete.iter(), len);
+        let (from, to) = (self.connection(peer, hosts), self.connection(end, hosts));
+        self.events.slice(to, now, now, &text, Some(len));
+        for message in complete {
+            self.last_flow += 1;
+            self.events.flow(self.last_flow, message.name, message.len, (from, message.sent), (to, now));
+        }
+    }
+
+    /// A connection is no more. What was under way on it never arrives.
+    pub(crate) fn forget(&mut self, link: LinkId) {
+        self.links.remove(&link);
+        for side in [Side::Client, Side::Server] {
+            self.threads.remove(&Track::Connection(End { link, side }));
+        }
+    }
+
+    // ---- names
+
+    fn server_name(&self, id: ServerId) -> &str {
+        self.servers.get(&id).map_or("server", |name| name)
+    }
+
+    fn connection(&mut self, end: End, (client, server): Hosts) -> (u32, u32) {
+        let process = match end.side {
+            Side::Client => Process::Client(client),
+            Side::Server => Process::Server(server),
+        };
+        self.thread(Track::Connection(end), process)
+    }
+
+    fn thread_of(&mut self, track: Track) -> (u32, u32) {
+        let process = match track {
+            Track::Core(machine, _) => Process::Machine(machine),
+            Track::Shard(server, _) => Process::Server(server),
+            Track::Clients(_) => Process::ClientThreads,
+            // Connections are known by the first message.
+            Track::Connection(_) | Track::Marks => Process::Scenario,
+        };
+        self.thread(track, process)
+    }
+
+    /// The numbers of process and thread. Names are written when they are needed first.
+    fn thread(&mut self, track: Track, process: Process) -> (u32, u32) {
+        if let Some(known) = self.threads.get(&track) {
+            return *known;
+        }
+        let process = self.process(process);
+        self.last_thread += 1;
+        let mut name = String::new();
+        // Writing into a String cannot fail.
+        let _ = match track {
+            Track::Core(_, core) => write!(name, "core {core}"),
+            Track::Shard(_, shard) => write!(name, "shard {shard}"),
+            Track::Clients(number) => write!(name, "thread {number}"),
+            Track::Connection(end) => write!(name, "connection {}", end.link.number()),
+            Track::Marks => write!(name, "faults"),
+        };
+        let thread = (process, self.last_thread);
+        self.events.name_thread(thread, &name);
+        self.threads.insert(track, thread);
+        thread
+    }
+
+    fn process(&mut self, process: Process) -> u32 {
+        if let Some(known) = self.processes.get(&process) {
+            return *known;
+        }
+        self.last_process += 1;
+        let name = match process {
+            Process::Machine(id) => match self.machines.get(&id) {
+                Some(name) => format!("host {name}"),
+                None => format!("host {}", id.0),
+            },
+            Process::Server(id) => format!("server {}", self.server_name(id)),
+            Process::Client(id) => {
+                self.clients.get(&id).map_or_else(|| format!("client {}", id.0), |name| name.to_string())
+            }
+            Process::ClientThreads => "threads of clients".to_owned(),
+            Process::Scenario => "scenario".to_owned(),
+        };
+        self.events.name_process(self.last_process, &name);
+        self.processes.insert(process, self.last_process);
+        self.last_process
+    }
+}
+
+/// What a write or read was about.
+fn describe<'a>(verb: &str, mut complete: impl Iterator<Item = &'a UnderWay>, len: usize) -> String {
+    match (complete.next(), complete.count()) {
+        (None, _) => format!("{verb} {len} bytes of a message"),
+        (Some(one), 0) => format!("{verb} {}", one.name),
+        (Some(one), more) => format!("{verb} {} and {more} more", one.name),
+    }
+}

@@ -10,6 +10,7 @@ use crate::adapter::replay::Replay;
 use crate::adapter::simulation::Simulation;
 use crate::destination::Sink;
 use crate::destination::file::Files;
+use crate::destination::mqtt::MqttSink;
 use crate::destination::settings::DestinationSettings;
 use crate::fields::{Fields, Mistake, Sections};
 use crate::settings::SourceSettings;
@@ -116,7 +117,7 @@ macro_rules! sink {
     };
 }
 
-const SINKS: [(&str, TakeSink); 1] = [sink!("file", Files)];
+const SINKS: [(&str, TakeSink); 2] = [sink!("file", Files), sink!("mqtt", MqttSink)];
 
 impl GatewayConfig {
     /// Reads the sections of a configuration file that belong to the gateway; `None` if there are none.

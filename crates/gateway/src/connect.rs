@@ -47,6 +47,12 @@ pub async fn tcp(host: &str, port: u16, deadline: Duration) -> Result<TcpStream,
     }
 }
 
+/// Whether a host is this machine.
+#[must_use]
+pub fn is_local(host: &str) -> bool {
+    host == "localhost" || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
+}
+
 /// A host and a port as people write them.
 #[must_use]
 pub fn target(host: &str, port: u16) -> String {

@@ -130,10 +130,10 @@ impl Destination {
     }
 
     /// Takes a batch from the queue.
-    async fn front(&self) -> Option<Batch> {
+    async fn front(&self, records_max: usize) -> Option<Batch> {
         let destination = self.clone();
         let found = spawn_blocking(move || {
-            let found = destination.0.queue.front(destination.0.settings.batch_max);
+            let found = destination.0.queue.front(records_max);
             match found {
                 Ok((batch, damaged)) => {
                     if damaged > 0 {
@@ -168,8 +168,9 @@ impl Destination {
         let settings = &self.0.settings;
         let mut pause = settings.retry;
         let mut last_told = String::new();
+        let mut size = settings.batch_max;
         loop {
-            let Some(batch) = self.front().await else {
+            let Some(batch) = self.front(size).await else {
                 // Looks again also by itself, should the queue not have answered.
                 let _ = timeout(Duration::from_secs(1), self.0.stored.notified()).await;
                 continue;
@@ -185,8 +186,13 @@ impl Destination {
                     }
                     pause = settings.retry;
                     last_told.clear();
+                    size = (size * 2).min(settings.batch_max);
                 }
                 Err(fault) => {
+                    if matches!(fault, Fault::NoAnswer { .. }) {
+                        // A slow destination may take a smaller batch in time.
+                        size = (batch.records.len() / 4).max(1);
+                    }
                     let told = fault.to_string();
                     self.0.counters.disconnected();
                     self.0.counters.failed(&told);

@@ -93,9 +93,28 @@ pub struct Size {
 struct Store {
     connection: Connection,
     next: u64,
+    /// The last record that was confirmed. The rest of its block waits.
+    confirmed: u64,
+    /// Records that wait.
     records: u64,
+    /// Bytes of all blocks.
     bytes: u64,
 }
+
+/// The records that wait of some in blocks that follow each other, the first of which is `first`.
+fn waiting(first: Option<i64>, count: i64, confirmed: u64) -> u64 {
+    let done = first.map_or(0, |first| (confirmed + 1).saturating_sub(first as u64));
+    (count as u64).saturating_sub(done)
+}
+
+type Sum = (Option<i64>, i64, i64);
+
+/// Reads the first record, the number of records, and the bytes of blocks.
+fn sum(row: &rusqlite::Row<'_>) -> rusqlite::Result<Sum> {
+    Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+}
+
+const SUM: &str = "SELECT min(first), coalesce(sum(count), 0), coalesce(sum(length(body)), 0) FROM block";
 
 /// A queue on disk. Its calls block for as long as the disk takes.
 pub struct Queue {
@@ -154,13 +173,15 @@ impl Queue {
             }
         };
         let next: Option<i64> = connection.query_row(meta, ["next"], |row| row.get(0)).optional()?;
-        let sum = "SELECT coalesce(sum(count), 0), coalesce(sum(length(body)), 0) FROM block";
-        let (records, bytes): (i64, i64) =
-            connection.query_row(sum, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let confirmed: Option<i64> =
+            connection.query_row(meta, ["confirmed"], |row| row.get(0)).optional()?;
+        let confirmed = confirmed.unwrap_or(0) as u64;
+        let (first, records, bytes) = connection.query_row(SUM, [], sum)?;
         let store = Store {
             connection,
             next: next.unwrap_or(1) as u64,
-            records: records as u64,
+            confirmed,
+            records: waiting(first, records, confirmed),
             bytes: bytes as u64,
         };
         Ok(Self { id, limits, store: Mutex::new(store) })
@@ -179,6 +200,7 @@ impl Queue {
         let store = &mut *guard;
         let mut outcome = Outcome::default();
         let (mut next, mut records, mut bytes) = (store.next, store.records, store.bytes);
+        let confirmed = store.confirmed;
         let transaction = store.connection.transaction()?;
         {
             let sql = "SELECT first, count, length(body) FROM block ORDER BY first LIMIT 1";
@@ -187,15 +209,13 @@ impl Queue {
             let mut insert = transaction.prepare_cached("INSERT INTO block VALUES (?1, ?2, ?3, ?4)")?;
             if let Some(age) = self.limits.age_max {
                 let limit = now.ticks().saturating_sub((age.as_nanos() / 100) as i64);
-                let sql = "SELECT coalesce(sum(count), 0), coalesce(sum(length(body)), 0) FROM block WHERE time < ?1";
-                let (old, len): (i64, i64) = transaction
-                    .prepare_cached(sql)?
-                    .query_row([limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                let (first, old, len) =
+                    transaction.prepare_cached(&format!("{SUM} WHERE time < ?1"))?.query_row([limit], sum)?;
                 if old > 0 {
                     transaction.execute("DELETE FROM block WHERE time < ?1", [limit])?;
-                    outcome.expired = old as u64;
-                    records -= old as u64;
-                    bytes -= len as u64;
+                    outcome.expired = waiting(first, old, confirmed);
+                    records -= outcome.expired.min(records);
+                    bytes -= (len as u64).min(bytes);
                 }
             }
             for block in blocks {
@@ -206,9 +226,10 @@ impl Queue {
                     let found: Option<(i64, i64, i64)> = oldest.query_row([], row).optional()?;
                     let Some((first, old, old_len)) = found else { break };
                     remove.execute([first])?;
-                    outcome.evicted += old as u64;
-                    records -= old as u64;
-                    bytes -= old_len as u64;
+                    let old = waiting(Some(first), old, confirmed);
+                    outcome.evicted += old;
+                    records -= old.min(records);
+                    bytes -= (old_len as u64).min(bytes);
                 }
                 if bytes + len > self.limits.bytes_max {
                     outcome.evicted += count;
@@ -228,13 +249,14 @@ impl Queue {
         Ok(outcome)
     }
 
-    /// The oldest records, at least one block of them; `None` if there are none. Blocks that cannot be read are removed:
-    /// the second number counts their records.
+    /// The oldest records, at most so many; `None` if there are none. Blocks that cannot be read are removed: the second
+    /// number counts their records.
     ///
     /// # Errors
     /// The disk does not work.
     pub fn front(&self, records_max: usize) -> Result<(Option<Batch>, u64), QueueError> {
         let mut guard = self.lock();
+        let confirmed = guard.confirmed;
         let mut records = Vec::new();
         let mut damaged: Vec<(i64, u64, u64)> = Vec::new();
         {
@@ -245,15 +267,17 @@ impl Queue {
             while let Some(row) = rows.next()? {
                 let (first, count): (i64, i64) = (row.get(0)?, row.get(1)?);
                 let body = row.get_ref(2)?.as_blob().unwrap_or_default();
-                if !records.is_empty()
-                    && (records.len() + count as usize > records_max || bytes + body.len() > BATCH_BYTES)
-                {
+                let is_full = records.len() >= records_max || bytes + body.len() > BATCH_BYTES;
+                if is_full && !records.is_empty() {
                     break;
                 }
                 bytes += body.len();
                 match block::decode(body, first as u64) {
-                    Ok(found) if found.len() as i64 == count => records.extend(found),
-                    _ => damaged.push((first, count as u64, body.len() as u64)),
+                    Ok(found) if found.len() as i64 == count => {
+                        let waiting = found.into_iter().filter(|record| record.number > confirmed);
+                        records.extend(waiting.take(records_max - records.len()));
+                    }
+                    _ => damaged.push((first, waiting(Some(first), count, confirmed), body.len() as u64)),
                 }
             }
         }
@@ -277,13 +301,21 @@ impl Queue {
         let store = &mut *guard;
         let through = i64::try_from(through).unwrap_or(i64::MAX);
         let transaction = store.connection.transaction()?;
-        let sum =
-            "SELECT coalesce(sum(count), 0), coalesce(sum(length(body)), 0) FROM block WHERE first <= ?1";
-        let (records, bytes): (i64, i64) =
-            transaction.prepare_cached(sum)?.query_row([through], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        transaction.prepare_cached("DELETE FROM block WHERE first <= ?1")?.execute([through])?;
+        let whole = "first + count - 1 <= ?1";
+        let (first, records, bytes) =
+            transaction.prepare_cached(&format!("{SUM} WHERE {whole}"))?.query_row([through], sum)?;
+        let removed = waiting(first, records, store.confirmed);
+        transaction.prepare_cached(&format!("DELETE FROM block WHERE {whole}"))?.execute([through])?;
+        // Of a block that is confirmed in part, the rest waits.
+        let rest = "SELECT first FROM block WHERE first <= ?1";
+        let rest: Option<i64> =
+            transaction.prepare_cached(rest)?.query_row([through], |row| row.get(0)).optional()?;
+        let part = rest.map_or(0, |first| waiting(Some(first), through - first + 1, store.confirmed));
+        let sql = "INSERT OR REPLACE INTO meta VALUES ('confirmed', ?1)";
+        transaction.prepare_cached(sql)?.execute([through])?;
         transaction.commit()?;
-        store.records -= (records as u64).min(store.records);
+        store.confirmed = store.confirmed.max(through as u64);
+        store.records -= (removed + part).min(store.records);
         store.bytes -= (bytes as u64).min(store.bytes);
         if store.records == 0 {
             // A backlog that is gone need not keep its space. This is a bounded piece of work.
@@ -358,6 +390,33 @@ mod tests {
         let queue = Queue::open(&path, LIMITS).unwrap();
         queue.append(&[block(6..7, 3)], now).unwrap();
         assert_eq!(front(&queue, 10), [(7, 6)]);
+    }
+
+    #[test]
+    fn a_block_may_be_confirmed_in_parts() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("q.db");
+        let now = UtcTime::from_ticks(100);
+        let queue = Queue::open(&path, LIMITS).unwrap();
+        queue.append(&[block(0..10, 1), block(10..20, 2)], now).unwrap();
+        assert_eq!(front(&queue, 3), [(1, 0), (2, 1), (3, 2)]);
+        queue.remove(3).unwrap();
+        assert_eq!(queue.size().unwrap().records, 17);
+        queue.remove(5).unwrap();
+        assert_eq!((front(&queue, 2), queue.size().unwrap().records), (vec![(6, 5), (7, 6)], 15));
+        drop(queue);
+        let queue = Queue::open(&path, LIMITS).unwrap();
+        assert_eq!((front(&queue, 6).len(), queue.size().unwrap().records), (6, 15));
+        queue.remove(12).unwrap();
+        assert_eq!((front(&queue, 1), queue.size().unwrap().records), (vec![(13, 12)], 8));
+        drop(queue);
+        // Only what waits is dropped.
+        let limits = QueueLimits { bytes_max: block(0..10, 1).body.len() as u64, ..LIMITS };
+        let queue = Queue::open(&path, limits).unwrap();
+        let outcome = queue.append(&[block(20..30, 3)], now).unwrap();
+        assert_eq!((outcome.evicted, outcome.accepted, queue.size().unwrap().records), (8, 10, 10));
+        queue.remove(30).unwrap();
+        assert_eq!(queue.size().unwrap(), Size::default());
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 use taktwerk::{Client, RunningServer, Server};
-use taktwerk_gateway::{Gateway, GatewayConfig, PreparedGateway, SourceView};
+use taktwerk_gateway::{DestinationView, Gateway, GatewayConfig, PreparedGateway, SourceView};
 use taktwerk_types::{DataValue, StatusCode, Variant};
 use tokio::time::sleep;
 
@@ -72,6 +72,19 @@ impl Stand {
 
     pub(crate) fn source(&self, name: &str) -> SourceView {
         self.gateway.sources().views().into_iter().find(|view| view.name == name).unwrap()
+    }
+
+    pub(crate) fn destination(&self, name: &str) -> DestinationView {
+        self.gateway.destinations().views().into_iter().find(|view| view.name == name).unwrap()
+    }
+
+    /// Waits until a destination is as it should be.
+    pub(crate) async fn until_destination(&self, name: &str, what: impl Fn(&DestinationView) -> bool) {
+        let end = Instant::now() + Duration::from_secs(60);
+        while !what(&self.destination(name)) {
+            assert!(Instant::now() < end, "{:?}", self.destination(name));
+            sleep(10 * MS).await;
+        }
     }
 
     pub(crate) async fn end(self) {

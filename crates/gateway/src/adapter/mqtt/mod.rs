@@ -1,43 +1,31 @@
 //! Values from an MQTT broker, 3.1.1 and 5.
 //!
-//! - [`topic`]: filters and templates; [`payload`]: what a message means; `client`: the library, both versions alike;
-//!   `session`: one connection.
+//! - [`topic`]: filters and templates; [`payload`]: what a message means; `session`: one connection.
 
-mod client;
 pub mod payload;
 mod session;
 pub mod topic;
 
-use crate::connect::host_and_port;
 use crate::fault::Fault;
 use crate::feed::{Feed, Writes};
 use crate::fields::{Fields, Mistake};
 use crate::json_path::JsonPath;
+use crate::mqtt::Broker;
 use crate::settings::SourceSettings;
 use crate::source::{Adapter, Placement};
 use crate::tag::{Access, Tag};
 use crate::value::Kind;
-use core::time::Duration;
 use futures_util::future::BoxFuture;
 use payload::Reader;
 use std::collections::HashMap;
-use std::path::PathBuf;
 use taktwerk_types::BuiltInType;
 use topic::Filter;
 
 /// A broker.
 #[derive(Debug)]
 pub struct Mqtt {
-    host: String,
-    port: u16,
-    is_tls: bool,
-    ca_file: Option<PathBuf>,
-    user: Option<(String, PathBuf)>,
-    client_id: String,
-    is_v5: bool,
+    broker: Broker,
     qos: u8,
-    payload_max: usize,
-    keep_alive: Duration,
     maps: Vec<Map>,
     /// Positions of variables that were added while it runs, by the tag, the topic and the path within the message.
     added: HashMap<(usize, String, String), Option<usize>>,
@@ -62,62 +50,18 @@ impl Mqtt {
     /// # Errors
     /// The first mistake.
     pub fn take(fields: &mut Fields, settings: &SourceSettings) -> Result<Self, Mistake> {
-        let (line, url) = fields.required("url", "\"mqtt://broker:1883\"")?;
-        let (is_tls, rest) = match (url.strip_prefix("mqtt://"), url.strip_prefix("mqtts://")) {
-            (Some(rest), _) => (false, rest),
-            (None, Some(rest)) => (true, rest),
-            (None, None) => (false, ""),
-        };
-        let address = host_and_port(rest.trim_end_matches('/'), if is_tls { 8883 } else { 1883 });
-        let Some((host, port)) = address else {
-            let hint = "write \"mqtt://host:1883\", or \"mqtts://host:8883\" for TLS; the user has a setting of its own";
-            return Err(fields.mistake_in(line, "url", "this is no URL of a broker", hint));
-        };
-        let folder = fields.path().parent().map(PathBuf::from).unwrap_or_default();
-        let user = match (fields.text("user")?, fields.text("password_file")?) {
-            (Some(user), Some(file)) => Some((user, folder.join(file))),
-            (None, None) => None,
-            _ => {
-                return Err(
-                    fields.mistake("a user needs a name and a password", "set user and password_file")
-                );
-            }
-        };
-        let is_open = fields.flag("allow_plaintext_password")?.unwrap_or(false);
-        let is_local = host == "localhost" || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback());
-        if user.is_some() && !is_tls && !is_local && !is_open {
-            let hint = "use mqtts://, or set allow_plaintext_password = true where nobody can listen";
-            return Err(fields.mistake("the password would cross the network readably", hint));
-        }
-        let client_id = fields.text("client_id")?;
         Ok(Self {
-            host,
-            port,
-            is_tls,
-            ca_file: fields.text("ca_file")?.map(|file| folder.join(file)),
-            user,
-            client_id: client_id
-                .unwrap_or_else(|| format!("taktwerk-{}-{}", settings.name, std::process::id())),
-            is_v5: fields.word("version", &[("3.1.1", false), ("5", true)])?.unwrap_or(false),
+            broker: Broker::take(fields, &settings.name)?,
             qos: fields.integer("qos", 0, 2)?.unwrap_or(0) as u8,
-            payload_max: fields.integer("payload_max", 1, 64 << 20)?.unwrap_or(256 << 10) as usize,
-            keep_alive: fields
-                .span("keep_alive")?
-                .unwrap_or(Duration::from_secs(10))
-                .max(Duration::from_secs(1)),
             maps: Vec::new(),
             added: HashMap::new(),
         })
-    }
-
-    fn target(&self) -> String {
-        crate::connect::target(&self.host, self.port)
     }
 }
 
 impl Adapter for Mqtt {
     fn describe(&self) -> String {
-        format!("MQTT {} {}", if self.is_v5 { "5" } else { "3.1.1" }, self.target())
+        self.broker.describe()
     }
 
     fn add_tag(&mut self, tag: &Tag, fields: &mut Fields, position: usize) -> Result<Placement, Mistake> {

@@ -1,11 +1,11 @@
 //! One connection to a broker.
 
-use super::client::{Connection, Incoming};
 use super::payload::{Part, typed};
 use super::topic::{TOPIC_LEN_MAX, fill};
 use super::{Map, Mqtt};
 use crate::fault::Fault;
 use crate::feed::{Feed, Reading, Write, Writes};
+use crate::mqtt::client::{Client, Connection, Incoming};
 use crate::statistics::Count;
 use crate::tag::{Access, Tag};
 use crate::value::{Kind, to_json};
@@ -14,12 +14,12 @@ use taktwerk_types::{BuiltInType, StatusCode, Variant};
 use tokio::time::timeout;
 
 pub(super) async fn run(mqtt: &mut Mqtt, feed: &Feed, writes: &mut Writes) -> Result<(), Fault> {
-    let target = mqtt.target();
+    let target = mqtt.broker.target();
     let deadline = feed.settings().deadline;
-    let mut connection = Connection::new(mqtt, deadline)?;
+    let mut connection = Connection::new(&mqtt.broker, deadline, mqtt.maps.len())?;
     let connected = async {
         loop {
-            if let Incoming::Connected = connection.next(&target).await? {
+            if let Incoming::Connected = connection.events.next(&target).await? {
                 return Ok::<(), Fault>(());
             }
         }
@@ -35,7 +35,7 @@ pub(super) async fn run(mqtt: &mut Mqtt, feed: &Feed, writes: &mut Writes) -> Re
     for (index, map) in mqtt.maps.iter().enumerate() {
         if !asked.contains(&map.topic.as_str()) {
             asked.push(&map.topic);
-            if !connection.subscribe(&map.topic, mqtt.qos) {
+            if !connection.client.subscribe(&map.topic, mqtt.qos) {
                 feed.failed(&Fault::other(target.as_str(), format!("cannot subscribe to {}", map.topic)));
             }
         }
@@ -49,11 +49,11 @@ pub(super) async fn run(mqtt: &mut Mqtt, feed: &Feed, writes: &mut Writes) -> Re
     let mut added = core::mem::take(&mut mqtt.added);
     let outcome = loop {
         tokio::select! {
-            write = writes.next() => send(&connection, mqtt, feed, &write),
-            incoming = connection.next(&target) => match incoming {
+            write = writes.next() => send(&connection.client, mqtt, feed, &write),
+            incoming = connection.events.next(&target) => match incoming {
                 Err(fault) => break Err(fault),
                 Ok(Incoming::Message(topic, payload)) => {
-                    if payload.len() > mqtt.payload_max || topic.len() > TOPIC_LEN_MAX {
+                    if payload.len() > mqtt.broker.payload_max || topic.len() > TOPIC_LEN_MAX {
                         feed.statistics().add(Count::Dropped, 1);
                         continue;
                     }
@@ -83,7 +83,7 @@ pub(super) async fn run(mqtt: &mut Mqtt, feed: &Feed, writes: &mut Writes) -> Re
                     feed.failed(&Fault::other(target.as_str(), "the broker refuses a topic; may this user read it?"));
                 }
                 Ok(Incoming::Connected) => feed.connected(),
-                Ok(Incoming::Other) => {}
+                Ok(Incoming::Taken(_) | Incoming::Other) => {}
             },
         }
     };
@@ -182,7 +182,7 @@ impl Place<'_> {
 }
 
 /// Sends what a client has written.
-fn send(connection: &Connection, mqtt: &Mqtt, feed: &Feed, write: &Write) {
+fn send(client: &Client, mqtt: &Mqtt, feed: &Feed, write: &Write) {
     let map = mqtt.maps.iter().find(|map| map.position == Some(write.position));
     let sent = map.and_then(|map| map.write.as_ref()).is_some_and(|(topic, template, retain)| {
         let value = match &write.value {
@@ -190,7 +190,7 @@ fn send(connection: &Connection, mqtt: &Mqtt, feed: &Feed, write: &Write) {
             Variant::String(text) if template == "{value}" => text.as_str().to_owned(),
             value => to_json(value).to_string(),
         };
-        connection.publish(topic, mqtt.qos, *retain, template.replace("{value}", &value))
+        client.publish(topic, mqtt.qos, *retain, template.replace("{value}", &value))
     });
     feed.statistics().add(if sent { Count::Writes } else { Count::WriteErrors }, 1);
 }

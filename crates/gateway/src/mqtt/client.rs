@@ -1,6 +1,6 @@
 //! The MQTT library, both versions alike.
 
-use super::Mqtt;
+use super::Broker;
 use crate::fault::{Fault, plain};
 use core::time::Duration;
 use rumqttc::{Transport, v5};
@@ -11,23 +11,61 @@ const QUEUE: usize = 1024;
 const HEADER_MAX: usize = 70_000;
 
 /// What comes from a broker.
-#[derive(Debug)]
-pub(super) enum Incoming {
+#[derive(Debug, PartialEq, Eq)]
+pub enum Incoming {
+    /// There is a connection.
     Connected,
+    /// A message with its topic.
     Message(String, bytes::Bytes),
     /// A filter is refused.
     Refused,
+    /// What the broker says of a message that was sent with QoS 1.
+    Taken(Answer),
+    /// Anything else.
     Other,
 }
 
-/// A connection to a broker.
-pub(super) enum Connection {
-    V4(rumqttc::AsyncClient, Box<rumqttc::EventLoop>),
-    V5(v5::AsyncClient, Box<v5::EventLoop>),
+/// What a broker says of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// It has the message.
+    Taken,
+    /// It does not take this message, whenever it is sent.
+    Never(String),
+    /// It does not take it now.
+    NotNow(String),
+}
+
+/// A connection to a broker: what sends, and what comes.
+pub struct Connection {
+    /// What sends.
+    pub client: Client,
+    /// What comes. Nothing is sent while nobody asks for it.
+    pub events: Events,
+}
+
+/// What sends.
+pub enum Client {
+    /// MQTT 3.1.1
+    V4(rumqttc::AsyncClient),
+    /// MQTT 5
+    V5(v5::AsyncClient),
+}
+
+/// What comes.
+pub enum Events {
+    /// MQTT 3.1.1
+    V4(Box<rumqttc::EventLoop>),
+    /// MQTT 5
+    V5(Box<v5::EventLoop>),
 }
 
 impl Connection {
-    pub(super) fn new(mqtt: &Mqtt, deadline: Duration) -> Result<Self, Fault> {
+    /// A connection that is made when its events are asked for. `filters` is the number of topics to be asked for.
+    ///
+    /// # Errors
+    /// A file of the settings cannot be read.
+    pub fn new(mqtt: &Broker, deadline: Duration, filters: usize) -> Result<Self, Fault> {
         let tls = mqtt.is_tls.then(|| crate::tls::client(mqtt.ca_file.as_deref())).transpose()?;
         let transport =
             tls.map(|config| Transport::tls_with_config(rumqttc::TlsConfiguration::Rustls(config)));
@@ -40,7 +78,7 @@ impl Connection {
             None => None,
         };
         let seconds = deadline.as_secs().max(1);
-        let filters = mqtt.maps.len() + QUEUE;
+        let requests = filters + QUEUE;
         Ok(if mqtt.is_v5 {
             let mut options = v5::MqttOptions::new(&mqtt.client_id, &mqtt.host, mqtt.port);
             options.set_keep_alive(mqtt.keep_alive).set_clean_start(true).set_connection_timeout(seconds);
@@ -51,8 +89,8 @@ impl Connection {
             if let Some((user, password)) = password {
                 options.set_credentials(user, password);
             }
-            let (client, events) = v5::AsyncClient::new(options, filters);
-            Self::V5(client, Box::new(events))
+            let (client, events) = v5::AsyncClient::new(options, requests);
+            Self { client: Client::V5(client), events: Events::V5(Box::new(events)) }
         } else {
             let mut options = rumqttc::MqttOptions::new(&mqtt.client_id, &mqtt.host, mqtt.port);
             options.set_keep_alive(mqtt.keep_alive).set_clean_session(true);
@@ -63,19 +101,24 @@ impl Connection {
             if let Some((user, password)) = password {
                 options.set_credentials(user, password);
             }
-            let (client, mut events) = rumqttc::AsyncClient::new(options, filters);
+            let (client, mut events) = rumqttc::AsyncClient::new(options, requests);
             let mut network = rumqttc::NetworkOptions::new();
             network.set_connection_timeout(seconds);
             network.set_tcp_nodelay(true);
             events.set_network_options(network);
-            Self::V4(client, Box::new(events))
+            Self { client: Client::V4(client), events: Events::V4(Box::new(events)) }
         })
     }
+}
 
+impl Events {
     /// What comes next.
-    pub(super) async fn next(&mut self, target: &str) -> Result<Incoming, Fault> {
+    ///
+    /// # Errors
+    /// There is no connection, or none any more.
+    pub async fn next(&mut self, target: &str) -> Result<Incoming, Fault> {
         match self {
-            Self::V4(_, events) => {
+            Self::V4(events) => {
                 use rumqttc::{Event, Packet, SubscribeReasonCode};
                 match events.poll().await {
                     Ok(Event::Incoming(Packet::ConnAck(_))) => Ok(Incoming::Connected),
@@ -91,12 +134,13 @@ impl Connection {
                             Incoming::Refused
                         })
                     }
+                    Ok(Event::Incoming(Packet::PubAck(_))) => Ok(Incoming::Taken(Answer::Taken)),
                     Ok(_) => Ok(Incoming::Other),
                     Err(rumqttc::ConnectionError::Io(error)) => Err(broken(target, &error)),
                     Err(error) => Err(explained(target, &error.to_string())),
                 }
             }
-            Self::V5(_, events) => {
+            Self::V5(events) => {
                 use v5::Event;
                 use v5::mqttbytes::v5::{Packet, SubscribeReasonCode};
                 match events.poll().await {
@@ -114,6 +158,7 @@ impl Connection {
                             Incoming::Refused
                         })
                     }
+                    Ok(Event::Incoming(Packet::PubAck(ack))) => Ok(Incoming::Taken(answer(ack.reason))),
                     Ok(_) => Ok(Incoming::Other),
                     Err(v5::ConnectionError::Io(error)) => Err(broken(target, &error)),
                     Err(error) => Err(explained(target, &error.to_string())),
@@ -121,15 +166,17 @@ impl Connection {
             }
         }
     }
+}
 
+impl Client {
     /// Asks for topics; false if the filter is none.
-    pub(super) fn subscribe(&self, filter: &str, qos: u8) -> bool {
+    pub fn subscribe(&self, filter: &str, qos: u8) -> bool {
         match self {
-            Self::V4(client, _) => {
+            Self::V4(client) => {
                 let qos = rumqttc::qos(qos).unwrap_or(rumqttc::QoS::AtMostOnce);
                 client.try_subscribe(filter, qos).is_ok()
             }
-            Self::V5(client, _) => {
+            Self::V5(client) => {
                 let qos = v5::mqttbytes::qos(qos).unwrap_or(v5::mqttbytes::QoS::AtMostOnce);
                 client.try_subscribe(filter, qos).is_ok()
             }
@@ -137,17 +184,32 @@ impl Connection {
     }
 
     /// Sends a message; false if there is no room.
-    pub(super) fn publish(&self, topic: &str, qos: u8, retain: bool, payload: String) -> bool {
+    pub fn publish(&self, topic: &str, qos: u8, retain: bool, payload: String) -> bool {
         match self {
-            Self::V4(client, _) => {
+            Self::V4(client) => {
                 let qos = rumqttc::qos(qos).unwrap_or(rumqttc::QoS::AtMostOnce);
                 client.try_publish(topic, qos, retain, payload).is_ok()
             }
-            Self::V5(client, _) => {
+            Self::V5(client) => {
                 let qos = v5::mqttbytes::qos(qos).unwrap_or(v5::mqttbytes::QoS::AtMostOnce);
                 client.try_publish(topic, qos, retain, payload).is_ok()
             }
         }
+    }
+}
+
+/// MQTT 5 §3.4.2.1
+fn answer(reason: v5::mqttbytes::v5::PubAckReason) -> Answer {
+    use v5::mqttbytes::v5::PubAckReason as Reason;
+    match reason {
+        Reason::Success | Reason::NoMatchingSubscribers => Answer::Taken,
+        Reason::TopicNameInvalid => Answer::Never("the broker refuses the topic".to_owned()),
+        Reason::PayloadFormatInvalid => Answer::Never("the broker refuses the payload".to_owned()),
+        Reason::NotAuthorized => {
+            Answer::NotNow("the broker does not let this user write to the topic".to_owned())
+        }
+        Reason::QuotaExceeded => Answer::NotNow("the broker's quota is exceeded".to_owned()),
+        other => Answer::NotNow(format!("the broker does not take a message: {other:?}")),
     }
 }
 

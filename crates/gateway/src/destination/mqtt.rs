@@ -1,0 +1,264 @@
+//! Messages to an MQTT broker, with QoS 1: a batch is confirmed when the broker has confirmed each message.
+
+use super::settings::DestinationSettings;
+use super::template::{Template, json_text};
+use super::{Batch, Sink, Taken};
+use crate::fault::Fault;
+use crate::fields::{Fields, Mistake};
+use crate::mqtt::Broker;
+use crate::mqtt::client::{Answer, Client, Connection, Incoming};
+use core::time::Duration;
+use futures_util::future::BoxFuture;
+use std::collections::HashMap;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+
+/// Longest topic (MQTT 5 §1.5.4).
+const TOPIC_LEN_MAX: usize = 65_535;
+const TOPIC: &str = "taktwerk/{tag}";
+const PAYLOAD: &str = r#"{"key":"{key}","tag":"{tag}","time":"{time}","status":"{status}","value":{value}}"#;
+
+/// A broker that values are sent to.
+pub struct MqttSink {
+    broker: Broker,
+    topic: Template,
+    payload: Template,
+    is_list: bool,
+    retain: bool,
+    deadline: Duration,
+    link: Option<Link>,
+}
+
+/// A connection that is up. A task of its own asks for its events, so that it is kept alive while nothing is sent.
+struct Link {
+    client: Client,
+    answers: mpsc::UnboundedReceiver<Result<Answer, Fault>>,
+    task: AbortHandle,
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// A message with the values of one or more records.
+#[derive(Debug, PartialEq, Eq)]
+struct Message {
+    topic: String,
+    payload: String,
+    records: usize,
+}
+
+/// The messages of a batch, and how many records cannot be sent, with the reason.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Messages {
+    messages: Vec<Message>,
+    refused: usize,
+    reason: Option<String>,
+}
+
+impl MqttSink {
+    /// Takes the settings of a destination.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn take(fields: &mut Fields, settings: &DestinationSettings) -> Result<Self, Mistake> {
+        let broker = Broker::take(fields, &settings.name)?;
+        let topic = fields.text_at("topic")?;
+        if let Some((line, text)) = &topic
+            && (text.is_empty() || text.contains(['+', '#', '\0']))
+        {
+            let hint = "write a topic without + and #, such as topic = \"plant/{tag}\"";
+            return Err(fields.mistake_in(*line, "topic", "nothing can be sent to this topic", hint));
+        }
+        Ok(Self {
+            broker,
+            topic: Template::parse(topic.as_ref().map_or(TOPIC, |(_, text)| text)),
+            payload: Template::parse(fields.text("payload")?.as_deref().unwrap_or(PAYLOAD)),
+            is_list: fields.flag("list")?.unwrap_or(false),
+            retain: fields.flag("retain")?.unwrap_or(false),
+            deadline: settings.deadline,
+            link: None,
+        })
+    }
+
+    /// The messages of a batch. Values of a tag stay in order.
+    fn messages(&self, batch: &Batch) -> Messages {
+        let mut found = Messages::default();
+        let mut open: HashMap<String, usize> = HashMap::new();
+        for record in &batch.records {
+            let topic = self.topic.fill(batch, record, topic_text);
+            let payload = self.payload.fill(batch, record, json_text);
+            let brackets = if self.is_list { 2 } else { 0 };
+            if topic.is_empty()
+                || topic.len() > TOPIC_LEN_MAX
+                || payload.len() + brackets > self.broker.payload_max
+            {
+                found.refused += 1;
+                found.reason = Some(match payload.len() + brackets > self.broker.payload_max {
+                    true => {
+                        format!("a message of {} bytes is larger than payload_max", payload.len() + brackets)
+                    }
+                    false => format!("a topic of {} bytes cannot be sent", topic.len()),
+                });
+                continue;
+            }
+            if !self.is_list {
+                found.messages.push(Message { topic, payload, records: 1 });
+                continue;
+            }
+            let last = open.get(&topic).and_then(|index| found.messages.get_mut(*index));
+            match last.filter(|last| last.payload.len() + payload.len() + 2 <= self.broker.payload_max) {
+                Some(last) => {
+                    last.payload.push(',');
+                    last.payload.push_str(&payload);
+                    last.records += 1;
+                }
+                None => {
+                    open.insert(topic.clone(), found.messages.len());
+                    found.messages.push(Message { topic, payload: format!("[{payload}"), records: 1 });
+                }
+            }
+        }
+        if self.is_list {
+            found.messages.iter_mut().for_each(|message| message.payload.push(']'));
+        }
+        found
+    }
+
+    /// The connection, if it is up, else a new one.
+    async fn link(&mut self) -> Result<Link, Fault> {
+        if let Some(mut link) = self.link.take()
+            && matches!(link.answers.try_recv(), Err(mpsc::error::TryRecvError::Empty))
+        {
+            return Ok(link);
+        }
+        let target = self.broker.target();
+        let Connection { client, mut events } = Connection::new(&self.broker, self.deadline, 0)?;
+        while events.next(&target).await? != Incoming::Connected {}
+        let (sender, answers) = mpsc::unbounded_channel();
+        let task = tokio::spawn(async move {
+            loop {
+                let answer = match events.next(&target).await {
+                    Ok(Incoming::Taken(answer)) => Ok(answer),
+                    Ok(_) => continue,
+                    Err(fault) => Err(fault),
+                };
+                let is_over = answer.is_err();
+                if sender.send(answer).is_err() || is_over {
+                    return;
+                }
+            }
+        });
+        Ok(Link { client, answers, task: task.abort_handle() })
+    }
+
+    async fn send_all(&mut self, batch: &Batch) -> Result<Taken, Fault> {
+        let Messages { messages, mut refused, mut reason } = self.messages(batch);
+        let mut link = self.link().await?;
+        let mut waiting = messages.iter().peekable();
+        // Brokers answer in the order of the messages (MQTT 5 §4.6).
+        for message in &messages {
+            // As many as there is room for. While there is none, others are unanswered.
+            while let Some(next) = waiting.peek()
+                && link.client.publish(&next.topic, 1, self.retain, next.payload.clone())
+            {
+                waiting.next();
+            }
+            match link.answers.recv().await {
+                Some(Ok(Answer::Taken)) => {}
+                Some(Ok(Answer::Never(why))) => {
+                    refused += message.records;
+                    reason = Some(why);
+                }
+                Some(Ok(Answer::NotNow(why))) => return Err(Fault::other(self.broker.target(), why)),
+                Some(Err(fault)) => return Err(fault),
+                None => return Err(Fault::Closed { target: self.broker.target() }),
+            }
+        }
+        // After a failure there may be answers to come, so only a connection without any is used again.
+        self.link = Some(link);
+        Ok(Taken { refused, reason })
+    }
+}
+
+/// A text as part of a topic: what has a meaning in filters is replaced.
+fn topic_text(text: &str) -> String {
+    text.replace(['+', '#', '\0'], "_")
+}
+
+impl Sink for MqttSink {
+    fn describe(&self) -> String {
+        self.broker.describe()
+    }
+
+    fn send<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Result<Taken, Fault>> {
+        Box::pin(self.send_all(batch))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::destination::block::Record;
+    use crate::fields::Sections;
+    use std::path::Path;
+    use taktwerk_types::{StatusCode, UtcTime};
+
+    fn sink(more: &str) -> Result<MqttSink, Mistake> {
+        let text = format!("[[destination]]\nurl = \"mqtt://h\"\n{more}");
+        let mut fields = Sections::parse(Path::new("g.toml"), &text).unwrap().destinations.remove(0);
+        let settings = DestinationSettings::take(&mut fields, "d".to_owned())?;
+        let sink = MqttSink::take(&mut fields, &settings)?;
+        fields.finish().map(|()| sink)
+    }
+
+    fn batch(values: &[(&str, &str)]) -> Batch {
+        let time = UtcTime::parse("2026-01-02T03:04:05Z").unwrap();
+        let record = |(index, (tag, value)): (usize, &(&str, &str))| Record {
+            number: index as u64,
+            tag: (*tag).into(),
+            value: (*value).into(),
+            status: StatusCode::GOOD,
+            time,
+            received: time,
+        };
+        Batch { queue: "q".to_owned(), records: values.iter().enumerate().map(record).collect() }
+    }
+
+    #[test]
+    fn each_value_is_a_message_or_those_of_a_topic_are_a_list() {
+        let batch = batch(&[("L/a+b", "1"), ("L/c", "2"), ("L/a+b", "3"), ("L/c", "much too long for it")]);
+        let single = sink("payload = '{value}'\npayload_max = 10").unwrap().messages(&batch);
+        let shown: Vec<_> =
+            single.messages.iter().map(|message| (&*message.topic, &*message.payload)).collect();
+        assert_eq!(
+            shown,
+            [("taktwerk/L/a_b", "\"1\""), ("taktwerk/L/c", "\"2\""), ("taktwerk/L/a_b", "\"3\"")]
+        );
+        assert_eq!(single.refused, 1);
+        let list = sink("payload = '{value}'\npayload_max = 10\nlist = true").unwrap().messages(&batch);
+        let shown: Vec<_> =
+            list.messages.iter().map(|message| (&*message.payload, message.records)).collect();
+        assert_eq!((shown, list.refused), (vec![("[\"1\",\"3\"]", 2), ("[\"2\"]", 1)], 1));
+        let full = sink("payload = '{value}'\npayload_max = 7\nlist = true\ntopic = \"all\"").unwrap();
+        let full = full.messages(&batch);
+        let shown: Vec<_> = full.messages.iter().map(|message| &*message.payload).collect();
+        assert_eq!(shown, ["[\"1\"]", "[\"2\"]", "[\"3\"]"]);
+    }
+
+    #[test]
+    fn the_payload_is_json_unless_another_one_is_wanted() {
+        let messages = sink("").unwrap().messages(&batch(&[("L/\"a\"", "x\"y")]));
+        let json: serde_json::Value = serde_json::from_str(&messages.messages[0].payload).unwrap();
+        assert_eq!(
+            (&json["tag"], &json["value"], &json["key"]),
+            (&"L/\"a\"".into(), &"x\"y".into(), &"q-0".into())
+        );
+        let error = sink("topic = \"a/#\"").err().unwrap().to_string();
+        assert!(error.contains("nothing can be sent to this topic"), "{error}");
+        let error = sink("url2 = \"\"").err().unwrap().to_string();
+        assert!(error.contains("did you mean `url`"), "{error}");
+    }
+}

@@ -1,0 +1,154 @@
+//! Values to a real broker, mosquitto, which is stopped and started meanwhile. Without one this test says so and ends.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and says what it skips
+
+mod counting;
+mod stand;
+
+use rumqttc::{Client as Subscriber, Event, MqttOptions, Packet, QoS};
+use stand::{MS, Stand};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+const LAST: u32 = 2000;
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A broker that keeps sessions and messages on disk when it is asked to end.
+struct Broker(Child);
+
+impl Broker {
+    /// `None` if mosquitto is not installed.
+    fn start(folder: &Path, port: u16) -> Option<Self> {
+        let file = folder.join("mosquitto.conf");
+        let user = if is_root() { "user root\n" } else { "" };
+        let text = format!(
+            "listener {port} 127.0.0.1\nallow_anonymous true\npersistence true\npersistence_location {}/\n\
+             max_queued_messages 0\n{user}",
+            folder.display()
+        );
+        std::fs::write(&file, text).unwrap();
+        let program = ["mosquitto", "/usr/sbin/mosquitto"].iter().find_map(|name| {
+            Command::new(name).arg("-c").arg(&file).stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()
+        });
+        let Some(program) = program else {
+            println!("skipped: mosquitto is not installed (apt-get install mosquitto)");
+            return None;
+        };
+        let broker = Self(program);
+        let end = Instant::now() + LIMIT;
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(Instant::now() < end, "mosquitto does not listen");
+            std::thread::sleep(10 * MS);
+        }
+        Some(broker)
+    }
+
+    fn stop(mut self) {
+        let kill = Command::new("kill").arg(self.0.id().to_string()).status().unwrap();
+        assert!(kill.success());
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|of| std::os::unix::fs::MetadataExt::uid(&of) == 0)
+}
+
+/// A subscriber with a session that outlives connections.
+fn subscribe(port: u16) -> mpsc::Receiver<serde_json::Value> {
+    let mut options = MqttOptions::new("listener", "127.0.0.1", port);
+    options.set_clean_session(false).set_inflight(1000);
+    let (client, mut connection) = Subscriber::new(options, 100);
+    client.subscribe("plant/#", QoS::AtLeastOnce).unwrap();
+    let (sender, receiver) = mpsc::channel();
+    let (ready, subscribed) = mpsc::channel();
+    std::thread::spawn(move || {
+        let _client = client;
+        for event in connection.iter() {
+            match event {
+                Ok(Event::Incoming(Packet::SubAck(_))) => drop(ready.send(())),
+                Ok(Event::Incoming(Packet::Publish(message))) => {
+                    assert_eq!(message.topic, "plant/counter/Count");
+                    if sender.send(serde_json::from_slice(&message.payload).unwrap()).is_err() {
+                        return;
+                    }
+                }
+                Ok(_) => {}
+                Err(_) => std::thread::sleep(20 * MS),
+            }
+        }
+    });
+    subscribed.recv_timeout(LIMIT).unwrap();
+    receiver
+}
+
+async fn values_reach_a_broker_that_comes_and_goes(
+    more: &str,
+    values_of: fn(serde_json::Value) -> Vec<serde_json::Value>,
+) {
+    let folder = tempfile::tempdir().unwrap();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let Some(broker) = Broker::start(folder.path(), port) else { return };
+    let messages = subscribe(port);
+    let text = format!(
+        "{}[[destination]]\nname = \"broker\"\ntype = \"mqtt\"\nurl = \"mqtt://127.0.0.1:{port}\"\nqueue = {:?}\n\
+         topic = \"plant/{{tag}}\"\nretry = \"20 ms\"\nretry_max = \"100 ms\"\nflush = \"10 ms\"\nbatch_max = 300\n{more}",
+        counting::source(LAST),
+        folder.path().join("q.db").display().to_string(),
+    );
+    let stand = Stand::new(&text).await;
+    let mut arrived: Vec<(String, i64)> = Vec::new();
+    let mut take = |until: i64| {
+        let end = Instant::now() + LIMIT;
+        while arrived.last().is_none_or(|(_, number)| *number < until) {
+            let message = messages.recv_timeout(end.saturating_duration_since(Instant::now()));
+            for value in
+                values_of(message.unwrap_or_else(|_| panic!("{until} does not come: {:?}", arrived.last())))
+            {
+                if let Some(number) = value["value"].as_i64() {
+                    arrived.push((value["key"].as_str().unwrap().to_owned(), number));
+                }
+            }
+        }
+    };
+    let mut broker = Some(broker);
+    for until in [50, 600] {
+        take(until);
+        broker.take().unwrap().stop();
+        let failed = stand.destination("broker").counters.errors;
+        stand
+            .until_destination("broker", |view| view.counters.errors > failed && view.counters.queued > 20)
+            .await;
+        assert!(!stand.destination("broker").counters.is_connected);
+        broker = Broker::start(folder.path(), port);
+    }
+    take(i64::from(LAST));
+    let numbers = counting::once(arrived.iter().map(|(key, number)| (&**key, *number)));
+    assert_eq!(numbers, (1..=i64::from(LAST)).collect::<Vec<_>>());
+    stand.until_destination("broker", |view| view.counters.queued == 0).await;
+    let counted = stand.destination("broker").counters;
+    assert_eq!((counted.refused, counted.overrun, counted.evicted), (0, 0, 0), "{counted:?}");
+    assert_eq!(counted.sent, counted.accepted);
+    stand.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_reach_a_broker_of_3_1_1_one_by_one() {
+    values_reach_a_broker_that_comes_and_goes("", |value| vec![value]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_reach_a_broker_of_5_as_lists() {
+    let list = |value: serde_json::Value| value.as_array().unwrap().clone();
+    values_reach_a_broker_that_comes_and_goes("version = \"5\"\nlist = true\n", list).await;
+}

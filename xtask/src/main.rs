@@ -31,7 +31,8 @@ const USAGE: &str = "usage: cargo xtask <task>
   tidy [--wasm]       check dependency table, bans and style (and the wasm32 build of the core)
   docs [--check]      build the documentation in target/book (or only check its links)
   loom                check the lock-free parts under every order of steps
-  test [--quick]      run everything that has to be green (without peers and fuzzing)
+  test [--quick|--nightly]
+                      run everything that has to be green (without peers and fuzzing; with 20 000 simulations)
   versus <peer> …     the promised figures, measured against a peer (`versus` alone shows the options)";
 
 fn main() -> ExitCode {
@@ -48,8 +49,9 @@ fn main() -> ExitCode {
         ["docs"] => docs::run(&root, false),
         ["docs", "--check"] => docs::run(&root, true),
         ["loom"] => loom::run(&root),
-        ["test"] => test::run(&root, false),
-        ["test", "--quick"] => test::run(&root, true),
+        ["test"] => test::run(&root, test::Extent::Full),
+        ["test", "--quick"] => test::run(&root, test::Extent::Quick),
+        ["test", "--nightly"] => test::run(&root, test::Extent::Nightly),
         ["tidy"] => tidy::run(&root, false),
         ["tidy", "--wasm"] => tidy::run(&root, true),
         _ => {

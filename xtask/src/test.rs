@@ -14,16 +14,29 @@ struct Step {
     name: &'static str,
     program: &'static str,
     arguments: &'static [&'static str],
-    /// Left out with `--quick`.
-    slow: bool,
+    /// In which runs it is.
+    from: Extent,
+    /// Set for the step.
+    environment: &'static [(&'static str, &'static str)],
+}
+
+/// How much is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Extent {
+    /// While one works: no peers, no fuzzing.
+    Quick,
+    /// Before something is merged.
+    Full,
+    /// Every night: what takes long and seldom finds anything.
+    Nightly,
 }
 
 const fn step(name: &'static str, program: &'static str, arguments: &'static [&'static str]) -> Step {
-    Step { name, program, arguments, slow: false }
+    Step { name, program, arguments, from: Extent::Quick, environment: &[] }
 }
 
 const fn slow(name: &'static str, program: &'static str, arguments: &'static [&'static str]) -> Step {
-    Step { name, program, arguments, slow: true }
+    Step { name, program, arguments, from: Extent::Full, environment: &[] }
 }
 
 const STEPS: &[Step] = &[
@@ -57,6 +70,12 @@ const STEPS: &[Step] = &[
     slow("models of the slots", "cargo", &["xtask", "loom"]),
     slow("interoperability", "interop/all.sh", &[]),
     slow("fuzzing", "fuzz/run.sh", &["4"]),
+    // The step "tests" runs 500 of them.
+    Step {
+        environment: &[("TAKTWERK_SIM_SEEDS", "20000")],
+        from: Extent::Nightly,
+        ..step("simulation, 20 000 seeds", "cargo", &["test", "-p", "taktwerk-sim", "--test", "faults"])
+    },
 ];
 
 /// Tests that a step's output counted.
@@ -84,11 +103,11 @@ impl Count {
     }
 }
 
-/// Runs all steps, without the slow ones if `quick`.
-pub(crate) fn run(root: &Path, quick: bool) -> Result<(), Failure> {
+/// Runs the steps of this extent.
+pub(crate) fn run(root: &Path, extent: Extent) -> Result<(), Failure> {
     let mut total = Count::default();
     let mut failures = Vec::new();
-    for step in STEPS.iter().filter(|step| !(quick && step.slow)) {
+    for step in STEPS.iter().filter(|step| step.from <= extent) {
         println!("\n==> {}: {} {}", step.name, step.program, step.arguments.join(" "));
         let started = Instant::now();
         let mut count = Count::default();
@@ -125,6 +144,7 @@ fn run_step(root: &Path, step: &Step, count: &mut Count) -> Result<(), Failure> 
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into);
     let mut child = Command::new(&program)
         .env("PROGRAMS", target.join("debug"))
+        .envs(step.environment.iter().copied())
         .args(step.arguments)
         .current_dir(root)
         .stdin(Stdio::null())
@@ -162,5 +182,13 @@ mod tests {
     #[test]
     fn every_step_names_a_program() {
         assert!(STEPS.iter().all(|step| !step.program.is_empty() && !step.name.is_empty()));
+    }
+
+    #[test]
+    fn a_larger_extent_has_all_steps_of_the_smaller() {
+        let steps = |extent| STEPS.iter().filter(move |step| step.from <= extent).count();
+        assert!(steps(Extent::Quick) < steps(Extent::Full));
+        assert!(steps(Extent::Full) < steps(Extent::Nightly));
+        assert_eq!(steps(Extent::Nightly), STEPS.len());
     }
 }

@@ -222,7 +222,7 @@ fn run(seed: u64) -> u64 {
 
 #[test]
 fn nothing_is_lost_silently() {
-    for_seeds(200, |seed| {
+    for_seeds(500, |seed| {
         run(seed);
     });
 }

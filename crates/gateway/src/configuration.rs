@@ -11,6 +11,8 @@ use crate::adapter::simulation::Simulation;
 use crate::destination::Sink;
 use crate::destination::file::Files;
 use crate::destination::mqtt::MqttSink;
+#[cfg(feature = "postgres")]
+use crate::destination::postgres::PostgresSink;
 use crate::destination::settings::DestinationSettings;
 use crate::fields::{Fields, Mistake, Sections};
 use crate::settings::SourceSettings;
@@ -117,7 +119,12 @@ macro_rules! sink {
     };
 }
 
-const SINKS: [(&str, TakeSink); 2] = [sink!("file", Files), sink!("mqtt", MqttSink)];
+const SINKS: &[(&str, TakeSink)] = &[
+    sink!("file", Files),
+    sink!("mqtt", MqttSink),
+    #[cfg(feature = "postgres")]
+    sink!("postgres", PostgresSink),
+];
 
 impl GatewayConfig {
     /// Reads the sections of a configuration file that belong to the gateway; `None` if there are none.
@@ -226,7 +233,7 @@ fn take_destination(fields: &mut Fields) -> Result<DestinationConfig, Mistake> {
         return Err(fields.mistake_in(line, "name", format!("{name:?} is no name"), hint));
     }
     let (line, kind) = fields.required("type", "\"file\"")?;
-    let take = fields.meaning(line, "type", &kind, &SINKS)?;
+    let take = fields.meaning(line, "type", &kind, SINKS)?;
     let settings = DestinationSettings::take(fields, name)?;
     let sink = take(fields, &settings)?;
     fields.finish()?;

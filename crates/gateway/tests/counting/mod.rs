@@ -1,5 +1,7 @@
 //! A source that counts, and what has to arrive of it.
 
+#![allow(dead_code)] // each test uses some of it
+
 use std::collections::HashSet;
 
 /// A source and a tag `counter/Count` that counts from 1 to `last` in a few seconds, then stays.

@@ -1,0 +1,303 @@
+//! Rows in a PostgreSQL database.
+//!
+//! A batch is one transaction, which also stores the number of its last record. A batch that is sent again is recognized by
+//! that number, so that each value is in the table once.
+
+mod row;
+mod tls;
+
+use super::block::Record;
+use super::settings::DestinationSettings;
+use super::{Batch, Sink, Taken};
+use crate::connect::is_local;
+use crate::fault::Fault;
+use crate::fields::{Fields, Mistake};
+use core::pin::pin;
+use core::time::Duration;
+use futures_util::future::BoxFuture;
+use row::Row;
+use std::path::PathBuf;
+use tls::Tls;
+use tokio_postgres::binary_copy::BinaryCopyInWriter;
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::error::Error;
+use tokio_postgres::{Client, Config, NoTls};
+
+/// A database that values are copied to.
+pub struct PostgresSink {
+    config: Config,
+    target: String,
+    is_tls: bool,
+    ca_file: Option<PathBuf>,
+    password_file: Option<PathBuf>,
+    /// The schema with its dot, if it was named.
+    schema: String,
+    table: String,
+    client: Option<Client>,
+}
+
+/// Why a transaction failed.
+enum Failed {
+    /// The database does not take a value of it.
+    Data(String),
+    Other(Fault),
+}
+
+impl PostgresSink {
+    /// Takes the settings of a destination.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn take(fields: &mut Fields, settings: &DestinationSettings) -> Result<Self, Mistake> {
+        let (line, url) = fields.required("url", "\"postgresql://gateway@database/plant\"")?;
+        let wrong = |problem: String, hint: &str| fields.mistake_in(line, "url", problem, hint);
+        let mut config: Config = url
+            .parse()
+            .map_err(|error| wrong(told(&error), "write \"postgresql://user@host:5432/database\""))?;
+        if config.get_password().is_some() {
+            return Err(wrong(
+                "the URL has a password".to_owned(),
+                "write it into a file, and name it with password_file",
+            ));
+        }
+        let Some(host) = config.get_hosts().first() else {
+            return Err(wrong(
+                "there is no host".to_owned(),
+                "write \"postgresql://user@host:5432/database\"",
+            ));
+        };
+        if config.get_user().is_none() {
+            return Err(wrong(
+                "there is no user".to_owned(),
+                "write \"postgresql://user@host:5432/database\"",
+            ));
+        }
+        let (target, is_here) = match host {
+            Host::Tcp(host) => {
+                let port = config.get_ports().first().copied().unwrap_or(5432);
+                (crate::connect::target(host, port), is_local(host))
+            }
+            Host::Unix(folder) => (folder.display().to_string(), true),
+        };
+        let is_tls = fields.flag("tls")?.unwrap_or(!is_here);
+        let name = fields.text_at("table")?;
+        let name_line = name.as_ref().map_or(0, |(line, _)| *line);
+        let name = name.map_or_else(|| "tag_values".to_owned(), |(_, name)| name);
+        let is_word = |word: &str| {
+            word.len() <= 50
+                && word.starts_with(|char: char| char.is_ascii_lowercase() || char == '_')
+                && word.chars().all(|char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '_')
+        };
+        let (schema, table) = name.rsplit_once('.').map_or(("", &*name), |(schema, table)| (schema, table));
+        if !is_word(table) || !(schema.is_empty() && !name.contains('.') || is_word(schema)) {
+            let hint = "write lower-case letters, digits and _, such as table = \"tag_values\" or \"plant.tag_values\"";
+            return Err(fields.mistake_in(
+                name_line,
+                "table",
+                format!("{name:?} is no name of a table"),
+                hint,
+            ));
+        }
+        config
+            .application_name("taktwerk-gateway")
+            .connect_timeout(settings.deadline)
+            .keepalives_idle(Duration::from_secs(30))
+            .ssl_mode(if is_tls { SslMode::Require } else { SslMode::Disable });
+        let folder = fields.path().parent().map(PathBuf::from).unwrap_or_default();
+        Ok(Self {
+            config,
+            target: format!("PostgreSQL {target}"),
+            is_tls,
+            ca_file: fields.text("ca_file")?.map(|file| folder.join(file)),
+            password_file: fields.text("password_file")?.map(|file| folder.join(file)),
+            schema: if schema.is_empty() { String::new() } else { format!("{schema}.") },
+            table: table.to_owned(),
+            client: None,
+        })
+    }
+
+    fn failed(&self, error: &Error) -> Fault {
+        Fault::other(self.target.as_str(), told(error))
+    }
+
+    async fn connect(&self) -> Result<Client, Fault> {
+        let mut config = self.config.clone();
+        if let Some(file) = &self.password_file {
+            // Read each time: passwords are changed.
+            let text = taktwerk_config::file::read_text(file, 4096);
+            let text = text.map_err(|error| Fault::connect(file.display().to_string(), &error))?;
+            config.password(text.trim_end_matches(['\r', '\n']));
+        }
+        let driver: BoxFuture<'static, ()>;
+        let client = if self.is_tls {
+            let tls = Tls(crate::tls::client(self.ca_file.as_deref())?);
+            let (client, connection) = config.connect(tls).await.map_err(|error| self.failed(&error))?;
+            driver = Box::pin(async move { drop(connection.await) });
+            client
+        } else {
+            let (client, connection) = config.connect(NoTls).await.map_err(|error| self.failed(&error))?;
+            driver = Box::pin(async move { drop(connection.await) });
+            client
+        };
+        // It ends with the client.
+        tokio::spawn(driver);
+        self.prepare(&client).await.map_err(|error| self.failed(&error))?;
+        Ok(client)
+    }
+
+    /// Makes the tables that are missing. Without a missing one, the user needs no right to make any.
+    async fn prepare(&self, client: &Client) -> Result<(), Error> {
+        let Self { schema, table, .. } = self;
+        let sql = "SELECT to_regclass($1) IS NOT NULL AND to_regclass($2) IS NOT NULL";
+        let (values, queues) = (format!("{schema}{table}"), format!("{schema}taktwerk_queue"));
+        if client.query_one(sql, &[&values, &queues]).await?.try_get(0)? {
+            return Ok(());
+        }
+        // Gateways that start together would make the same tables.
+        let made = client
+            .batch_execute(&format!(
+                "BEGIN; SELECT pg_advisory_xact_lock(7812); \
+                 CREATE TABLE IF NOT EXISTS {values} (time timestamptz NOT NULL, received timestamptz NOT NULL, \
+                 tag text NOT NULL, value double precision, other jsonb, status bigint NOT NULL); \
+                 CREATE INDEX IF NOT EXISTS {table}_tag_time ON {values} (tag, time); \
+                 CREATE TABLE IF NOT EXISTS {queues} (queue text PRIMARY KEY, number bigint NOT NULL); COMMIT"
+            ))
+            .await;
+        if made.is_err() {
+            client.batch_execute("ROLLBACK").await?;
+        }
+        made?;
+        let has = client.query_opt("SELECT 1 FROM pg_extension WHERE extname = 'timescaledb'", &[]).await?;
+        if has.is_some() {
+            let sql = format!(
+                "SELECT create_hypertable('{values}', 'time', if_not_exists => true, migrate_data => true)"
+            );
+            client.batch_execute(&sql).await?;
+        }
+        Ok(())
+    }
+
+    /// Copies records in one transaction, except those that are there.
+    async fn copy(&self, client: &mut Client, queue: &str, records: &[Record]) -> Result<(), Error> {
+        let Self { schema, table, .. } = self;
+        let Some(last) = records.last() else { return Ok(()) };
+        let transaction = client.transaction().await?;
+        let sql = format!("SELECT number FROM {schema}taktwerk_queue WHERE queue = $1 FOR UPDATE");
+        let found = transaction.query_opt(&sql, &[&queue]).await?;
+        let done: i64 = found.map(|row| row.try_get(0)).transpose()?.unwrap_or(0);
+        let sql =
+            format!("COPY {schema}{table} (time, received, tag, value, other, status) FROM STDIN BINARY");
+        let mut writer = pin!(BinaryCopyInWriter::new(transaction.copy_in(&sql).await?, &row::TYPES));
+        for record in records.iter().filter(|record| record.number as i64 > done) {
+            let row = Row::of(record);
+            let columns: [&(dyn tokio_postgres::types::ToSql + Sync); 6] =
+                [&row.time, &row.received, &row.tag, &row.value, &row.other, &row.status];
+            writer.as_mut().write(&columns).await?;
+        }
+        writer.finish().await?;
+        let sql = format!(
+            "INSERT INTO {schema}taktwerk_queue AS q VALUES ($1, $2) \
+             ON CONFLICT (queue) DO UPDATE SET number = greatest(q.number, excluded.number)"
+        );
+        transaction.execute(&sql, &[&queue, &(last.number as i64)]).await?;
+        transaction.commit().await
+    }
+
+    async fn store(&self, client: &mut Client, queue: &str, records: &[Record]) -> Result<(), Failed> {
+        self.copy(client, queue, records).await.map_err(|error| match error.code() {
+            // Classes 22 and 23: data exception, integrity constraint violation.
+            Some(code) if code.code().starts_with("22") || code.code().starts_with("23") => {
+                Failed::Data(told(&error))
+            }
+            _ => Failed::Other(self.failed(&error)),
+        })
+    }
+
+    async fn send_all(&mut self, batch: &Batch) -> Result<Taken, Fault> {
+        let mut client = match self.client.take().filter(|client| !client.is_closed()) {
+            Some(client) => client,
+            None => self.connect().await?,
+        };
+        let mut taken = Taken::default();
+        // A part with a value that the table's constraints refuse is halved until only that value is left out.
+        let mut parts: Vec<&[Record]> = vec![&batch.records];
+        while let Some(part) = parts.pop() {
+            match self.store(&mut client, &batch.queue, part).await {
+                Ok(()) => {}
+                Err(Failed::Data(reason)) if part.len() <= 1 => {
+                    taken.refused += part.len();
+                    taken.reason = Some(reason);
+                }
+                Err(Failed::Data(_)) => {
+                    let (left, right) = part.split_at(part.len() / 2);
+                    parts.extend([right, left]);
+                }
+                Err(Failed::Other(fault)) => return Err(fault),
+            }
+        }
+        // After a failure or when a deadline has passed, a transaction may be open: that connection is not used again.
+        self.client = Some(client);
+        Ok(taken)
+    }
+}
+
+/// What an error says, with its cause.
+fn told(error: &Error) -> String {
+    if let Some(error) = error.as_db_error() {
+        return match error.hint() {
+            Some(hint) => format!("{}; {hint}", error.message()),
+            None => error.message().to_owned(),
+        };
+    }
+    match std::error::Error::source(error) {
+        Some(cause) => match cause.downcast_ref::<std::io::Error>() {
+            Some(io) => crate::fault::plain(io),
+            None => format!("{error}: {cause}"),
+        },
+        None => error.to_string(),
+    }
+}
+
+impl Sink for PostgresSink {
+    fn describe(&self) -> String {
+        format!("{}, table {}{}", self.target, self.schema, self.table)
+    }
+
+    fn send<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Result<Taken, Fault>> {
+        Box::pin(self.send_all(batch))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fields::Sections;
+    use std::path::Path;
+
+    fn sink(text: &str) -> Result<PostgresSink, String> {
+        let text = format!("[[destination]]\n{text}\n");
+        let mut fields = Sections::parse(Path::new("g.toml"), &text).unwrap().destinations.remove(0);
+        let settings = DestinationSettings::take(&mut fields, "d".to_owned()).unwrap();
+        PostgresSink::take(&mut fields, &settings).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn urls_are_read_and_what_is_unsafe_is_refused() {
+        let far = sink("url = \"postgresql://u@db:5433/plant\"\ntable = \"s.t\"").unwrap();
+        assert_eq!(far.describe(), "PostgreSQL db:5433, table s.t");
+        assert!(far.is_tls && far.config.get_ssl_mode() == SslMode::Require);
+        let near = sink("url = \"postgresql://u@localhost/plant\"").unwrap();
+        assert_eq!(near.describe(), "PostgreSQL localhost:5432, table tag_values");
+        assert!(!near.is_tls);
+        for (text, said) in [
+            ("url = \"postgresql://u:secret@db/p\"", "name it with password_file"),
+            ("url = \"nothing\"", "write \"postgresql://user@host:5432/database\""),
+            ("url = \"postgresql://db/p\"", "there is no user"),
+            ("url = \"postgresql://u@db/p\"\ntable = \"a;b\"", "\"a;b\" is no name of a table"),
+            ("url = \"postgresql://u@db/p\"\ntable = \".t\"", "\".t\" is no name of a table"),
+        ] {
+            let error = sink(text).err().unwrap();
+            assert!(error.contains(said) && !error.contains("secret"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Values to a real PostgreSQL server, which is killed and started meanwhile.
+
+#![cfg(feature = "postgres")]
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and says what it skips
+
+mod counting;
+mod database;
+mod stand;
+
+use database::Database;
+use stand::Stand;
+
+const LAST: u32 = 2000;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_value_is_in_the_table_once_though_the_server_is_killed() {
+    let Some(mut database) = Database::start().await else { return };
+    let text = format!(
+        "{}[[source]]\nname = \"more\"\ntype = \"program\"\ncommand = [\"sh\", \"-c\", \"{}\"]\n\
+         [[tag]]\nsource = \"more\"\nname = \"Text\"\ntype = \"String\"\n\
+         [[destination]]\nname = \"db\"\ntype = \"postgres\"\nurl = \"{}\"\nqueue = {:?}\ntable = \"plant_values\"\n\
+         retry = \"20 ms\"\nretry_max = \"200 ms\"\nflush = \"10 ms\"\nbatch_max = 300\n",
+        counting::source(LAST),
+        r#"echo '{\"name\":\"Text\",\"value\":\"a\\\\u0000b\"}'; exec sleep 1000"#,
+        database.url(),
+        database.folder().join("q.db").display().to_string(),
+    );
+    let stand = Stand::new(&text).await;
+    for until in [50, 600] {
+        stand.until_destination("db", |view| view.counters.sent > until).await;
+        database.kill();
+        let failed = stand.destination("db").counters.errors;
+        stand
+            .until_destination("db", |view| view.counters.errors > failed && view.counters.queued > 20)
+            .await;
+        database.go_on();
+    }
+    let counted = |view: &taktwerk_gateway::DestinationView| view.counters.clone();
+    stand.until("counter/Count", |value| value.value == Some(i64::from(LAST).into())).await;
+    stand
+        .until_destination("db", |view| view.counters.sent > u64::from(LAST) && view.counters.queued == 0)
+        .await;
+    let client = database.client().await;
+    let sql =
+        "SELECT value FROM plant_values WHERE tag = 'counter/Count' AND status = 0 ORDER BY received, ctid";
+    let numbers: Vec<f64> = client.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect();
+    let expected: Vec<f64> = (1..=LAST).map(f64::from).collect();
+    assert_eq!(numbers, expected);
+    let sql = "SELECT other #>> '{}' FROM plant_values WHERE tag = 'more/Text' AND status = 0";
+    let text: String = client.query_one(sql, &[]).await.unwrap().get(0);
+    assert_eq!(text, "a\u{fffd}b");
+    let counters = counted(&stand.destination("db"));
+    assert_eq!((counters.refused, counters.overrun, counters.evicted), (0, 0, 0), "{counters:?}");
+    stand.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_that_the_table_refuses_are_left_out_and_counted() {
+    let Some(database) = Database::start().await else { return };
+    let client = database.client().await;
+    // A table of one's own, with a constraint.
+    client
+        .batch_execute(
+            "CREATE SCHEMA plant; CREATE TABLE plant.few (time timestamptz NOT NULL, received timestamptz NOT NULL, \
+             tag text NOT NULL, value double precision CHECK (value::int % 100 <> 0), other jsonb, status bigint NOT NULL, \
+             id bigserial)",
+        )
+        .await
+        .unwrap();
+    let text = format!(
+        "{}[[destination]]\nname = \"db\"\ntype = \"postgres\"\nurl = \"{}\"\nqueue = {:?}\ntable = \"plant.few\"\n",
+        counting::source(1000),
+        database.url(),
+        database.folder().join("q.db").display().to_string(),
+    );
+    let stand = Stand::new(&text).await;
+    stand.until_destination("db", |view| view.counters.refused == 10 && view.counters.queued == 0).await;
+    let sql = "SELECT value FROM plant.few WHERE status = 0 ORDER BY id";
+    let numbers: Vec<f64> = client.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect();
+    let expected: Vec<f64> = (1..=1000).filter(|number| number % 100 != 0).map(f64::from).collect();
+    assert_eq!(numbers, expected);
+    let error = stand.destination("db").counters.last_error.unwrap();
+    assert!(error.contains("violates check constraint"), "{error}");
+    stand.end().await;
+}

@@ -13,6 +13,7 @@ use taktwerk::pki::Pki;
 use taktwerk::server::{AuditSink, ServerBuilder, default_application_uri};
 use taktwerk_config::AdmitSetting;
 use taktwerk_config::audit::AuditFile;
+use taktwerk_config::management::Management;
 use taktwerk_config::tokens::{JwtVerifier, TokenAuthority};
 use taktwerk_config::users::{CertificateVerifier, PasswordVerifier, UserStore};
 use taktwerk_config::{ConfigError, ConfigFile};
@@ -27,6 +28,8 @@ pub(super) struct Configured {
     /// The server's certificates, once they were opened.
     pki: OnceLock<Pki>,
     users: Option<Arc<UserStore>>,
+    /// Users and roles as clients change them, where there is a file to keep it in.
+    management: Option<Arc<Management>>,
     tokens: Option<(Arc<TokenAuthority>, String)>,
 }
 
@@ -137,7 +140,9 @@ impl Configured {
                 Some((Arc::new(authority), tokens.issuer_endpoint))
             }
         };
-        Ok(Self { file, pki: OnceLock::new(), users, tokens })
+        let base = file.authorization().map_err(|error| usage(&error))?;
+        let management = users.as_ref().map(|users| Management::new(Arc::clone(users), base));
+        Ok(Self { file, pki: OnceLock::new(), users, management, tokens })
     }
 
     /// The file.
@@ -164,6 +169,33 @@ impl Configured {
             }
         }
         Ok(authorization)
+    }
+
+    /// Lets clients manage users and roles, if there is a users file.
+    pub(super) fn manage(&self, server: &Server) -> Result<(), Failure> {
+        let Some(management) = &self.management else { return Ok(()) };
+        management.install(server.space()).map_err(|error| Failure::Environment(error.to_string()))
+    }
+
+    /// From now on what clients change of users and roles takes effect.
+    pub(super) fn managed(&self, shared: &Arc<ServerShared>) {
+        if let Some(management) = &self.management {
+            management.start(shared);
+        }
+    }
+
+    /// Puts what a changed configuration says of roles and permissions into effect.
+    pub(super) fn apply_authorization(
+        &self,
+        file: &ConfigFile,
+        shared: &ServerShared,
+    ) -> Result<(), Failure> {
+        let authorization = file.authorization().map_err(|error| Failure::Usage(error.to_string()))?;
+        match &self.management {
+            Some(management) => management.set_base(authorization),
+            None => shared.set_authorization(authorization, taktwerk_net::clock::wall()),
+        }
+        Ok(())
     }
 
     /// The server, without its nodes.
@@ -294,7 +326,7 @@ impl Configured {
     }
 
     /// Takes over changed files. One that is wrong is said once, and everything stays as it was.
-    pub(super) fn refresh(&self, shared: &ServerShared) {
+    pub(super) fn refresh(&self) {
         if let Some((authority, _)) = &self.tokens {
             match authority.reload() {
                 Ok(false) => {}
@@ -304,20 +336,18 @@ impl Configured {
                 }
             }
         }
-        let Some(users) = &self.users else { return };
+        let (Some(users), Some(management)) = (&self.users, &self.management) else { return };
         match users.reload() {
             Ok(false) => {}
-            Ok(true) => match self.authorization() {
-                Ok(authorization) => {
-                    shared.set_authorization(authorization, taktwerk_net::clock::wall());
-                    // Sessions of those who are no longer in it end.
-                    shared.trust_list_changed();
-                    tracing::info!(users = users.users().iter().len(), "the users file was read again");
+            Ok(true) => {
+                for role in management.users_changed() {
+                    tracing::warn!(role, "a user has a role that there is not");
                 }
-                Err(error) => tracing::error!(%error, "the users stay as they were"),
-            },
+                tracing::info!(users = users.users().iter().len(), "the users file was read again");
+            }
             Err(error) => tracing::error!(%error, "the users stay as they were"),
         }
+        management.tick();
     }
 
     /// One line on who can do what.

@@ -279,12 +279,16 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
     };
     let pubsub = content.pubsub.start(&server)?;
     if let Some(configured) = &configured {
+        configured.manage(&server)?;
         history::record(configured.file(), &server)?;
         alarms::add(configured.file(), &server)?;
         configured::check_namespaces(configured.file(), &server.space().namespaces())?;
     }
     let nodes = server.space().node_count();
     let running = server.spawn().map_err(environment)?;
+    if let Some(configured) = &configured {
+        configured.managed(running.shared());
+    }
     let gateway = gateway.start()?;
     let memory = taktwerk_memory::watch().map_err(|error| Failure::Environment(error.to_string()))?;
     #[cfg(feature = "web")]
@@ -323,7 +327,7 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
             ));
         }
         if let Some(configured) = &mut configured {
-            configured.refresh(running.shared());
+            configured.refresh();
             if let Some(reload) = &mut reload {
                 reload.tick(
                     configured,

@@ -127,7 +127,8 @@ impl Reload {
             (None, true) => None,
             (instead, _) => Some(running.prepare_nodesets(&files, *instead).map_err(ServeError::from)?),
         };
-        let authorization = configured.authorization_of(&newer)?;
+        // Looked at before anything is done.
+        configured.authorization_of(&newer)?;
         super::configured::check_namespaces(&newer, &running.space().namespaces())?;
         #[cfg(feature = "web")]
         if applied.iter().any(|setting| setting.starts_with("web")) {
@@ -145,7 +146,7 @@ impl Reload {
             }
         }
         if applied.iter().any(|setting| !setting.starts_with("web") && setting != NODESETS) {
-            running.shared().set_authorization(authorization, taktwerk_net::clock::wall());
+            configured.apply_authorization(&newer, running.shared())?;
         }
         let (_, waiting) = split(self.started.changes(&newer));
         configured.replace_file(newer);

@@ -9,17 +9,23 @@
 //!
 //! `taktwerk user` writes it. Nobody but its owner may read it: hashes can be guessed at.
 //!
+//! Clients with the role SecurityAdmin may change users and roles through the server's methods (Part 18); what they change
+//! of roles stands in the same file, in `[[role]]`.
+//!
 //! - `hash`: passwords and their hashes; `memory`: what computing them takes; [`store`]: the file of a running server; `verify`: who checks passwords with it;
+//! - [`role`]: roles as clients have changed them;
 //! - `certificate`: users who log on with a certificate, and are in no file.
 
 mod certificate;
 mod hash;
 mod memory;
+pub mod role;
 pub mod store;
 mod verify;
 
 pub use certificate::CertificateVerifier;
 pub use hash::{Cost, PasswordHash};
+pub use role::ManagedRole;
 pub use store::UserStore;
 pub use verify::PasswordVerifier;
 
@@ -92,14 +98,34 @@ pub struct User {
     /// The names of the user's roles.
     #[serde(default)]
     pub roles: Vec<String>,
+    /// A note for administrators.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// The user cannot log on.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub disabled: bool,
+    /// Clients cannot remove the user.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub no_delete: bool,
+    /// The user cannot change the password.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub no_change_by_user: bool,
 }
 
-/// All users of a file.
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde passes references
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+/// All users of a file, and the roles that clients have changed.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Users {
     #[serde(default, rename = "user")]
     users: Vec<User>,
+    /// Roles as clients have changed them. They replace what the configuration says of these roles.
+    #[serde(default, rename = "role", skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<ManagedRole>,
     /// What the passwords of users that do not exist are compared with.
     #[serde(skip)]
     nobodys: OnceLock<PasswordHash>,
@@ -199,8 +225,32 @@ impl Users {
             return Err(UsersError::Exists(name.to_owned()));
         }
         let password = PasswordHash::new(password, Cost::default());
-        self.users.push(User { name: name.to_owned(), password, roles });
+        self.users.push(User {
+            name: name.to_owned(),
+            password,
+            roles,
+            description: String::new(),
+            disabled: false,
+            no_delete: false,
+            no_change_by_user: false,
+        });
         Ok(())
+    }
+
+    /// Changes what is said of a user besides password and roles.
+    ///
+    /// # Errors
+    /// There is no such user.
+    pub fn edit(&mut self, name: &str, edit: impl FnOnce(&mut User)) -> Result<(), UsersError> {
+        edit(self.get_mut(name)?);
+        Ok(())
+    }
+
+    /// Takes a role from all users.
+    pub(crate) fn forget_role(&mut self, role: &str) {
+        for user in &mut self.users {
+            user.roles.retain(|name| name != role);
+        }
     }
 
     /// Removes a user.
@@ -232,14 +282,15 @@ impl Users {
         Ok(())
     }
 
-    /// Whether a password is a user's. It takes the same work for a user that does not exist.
+    /// Whether a password is a user's. It takes the same work for a user that does not exist or is disabled (Part 18
+    /// §5.2.3).
     #[must_use]
     pub fn verify(&self, name: &str, password: &[u8]) -> bool {
         // To the end of the list, wherever the user stands in it.
         let found =
             self.users.iter().fold(None, |found, user| if user.name == name { Some(user) } else { found });
         match found {
-            Some(user) => user.password.is_of(password),
+            Some(user) => user.password.is_of(password) && !user.disabled,
             None => {
                 // The answer is no whatever comes out; what counts is the work.
                 let _ = self.nobodys().is_of(password);

@@ -40,7 +40,7 @@ impl UserStore {
     }
 
     /// Changes with a user's password.
-    pub(super) fn credential(&self, user: &User) -> u64 {
+    pub(crate) fn credential(&self, user: &User) -> u64 {
         let mut hasher = DefaultHasher::new();
         (self.digest_key, user.password.as_str()).hash(&mut hasher);
         hasher.finish()
@@ -70,9 +70,33 @@ impl UserStore {
         Ok(true)
     }
 
-    /// Adds the roles of all users to those that the configuration grants. Names of roles that do not exist come back.
+    /// Changes the users and saves them. The file is read again before if somebody else has changed it.
+    ///
+    /// # Errors
+    /// What `edit` says, or that the file cannot be read or written. Nothing has changed then.
+    pub fn change<T, E: From<UsersError>>(
+        &self,
+        edit: impl FnOnce(&mut Users) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut users =
+            if *read == changed(&self.path) { (*self.users()).clone() } else { Users::load(&self.path)? };
+        let result = edit(&mut users)?;
+        users.save(&self.path)?;
+        *read = changed(&self.path);
+        self.users.store(Arc::new(users));
+        Ok(result)
+    }
+
+    /// Puts the roles that clients have changed in place of those of the configuration, and adds the roles of all users.
+    /// Names of roles that do not exist come back.
     pub fn grant(&self, authorization: &mut Authorization) -> Vec<String> {
         let mut unknown = Vec::new();
+        for role in &self.users().roles {
+            if !role.apply(authorization) {
+                unknown.push(role.name.clone());
+            }
+        }
         for user in self.users().iter() {
             for name in &user.roles {
                 match authorization.role_mut(name) {

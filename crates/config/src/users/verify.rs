@@ -38,7 +38,10 @@ impl IdentityVerifier for PasswordVerifier {
     }
 
     fn still_knows(&self, user_name: &str, credential: u64) -> bool {
-        self.0.users().get(user_name).is_some_and(|user| self.0.credential(user) == credential)
+        self.0
+            .users()
+            .get(user_name)
+            .is_some_and(|user| !user.disabled && self.0.credential(user) == credential)
     }
 }
 

@@ -165,6 +165,29 @@ impl IdentityRule {
         }
     }
 
+    /// The rule of a criteriaType and its criteria; `None` if they make no rule (Part 18 §4.4.3).
+    #[must_use]
+    pub fn from_criteria(criteria_type: IdentityCriteriaType, criteria: &str) -> Option<Self> {
+        use IdentityCriteriaType as T;
+        let text = || (!criteria.is_empty()).then(|| criteria.to_owned());
+        Some(match criteria_type {
+            T::USER_NAME => Self::UserName(text()?),
+            T::THUMBPRINT => {
+                let is_thumbprint =
+                    criteria.len() == 40 && criteria.bytes().all(|digit| digit.is_ascii_hexdigit());
+                Self::Thumbprint(is_thumbprint.then(|| criteria.to_ascii_uppercase())?)
+            }
+            T::ROLE => Self::Role(text()?),
+            T::GROUP_ID => Self::GroupId(text()?),
+            T::ANONYMOUS if criteria.is_empty() => Self::Anonymous,
+            T::AUTHENTICATED_USER if criteria.is_empty() => Self::AuthenticatedUser,
+            T::APPLICATION => Self::Application(text()?),
+            T::X509_SUBJECT => Self::X509Subject(text()?),
+            T::TRUSTED_APPLICATION if criteria.is_empty() => Self::TrustedApplication,
+            _ => return None,
+        })
+    }
+
     /// The rule as the specification's structure has it: criteriaType and criteria.
     #[must_use]
     pub fn criteria(&self) -> (IdentityCriteriaType, &str) {
@@ -269,6 +292,32 @@ mod tests {
                 assert_eq!(rule.fits(&unsigned), expected && !is_application, "{rule:?} {user:?}");
             }
         }
+    }
+
+    #[test]
+    fn rules_come_from_criteria_and_go_back() {
+        use IdentityCriteriaType as T;
+        let thumbprint = "ab".repeat(20);
+        for (kind, criteria) in [
+            (T::USER_NAME, "a"),
+            (T::THUMBPRINT, thumbprint.as_str()),
+            (T::ROLE, "r"),
+            (T::GROUP_ID, "g"),
+            (T::ANONYMOUS, ""),
+            (T::AUTHENTICATED_USER, ""),
+            (T::APPLICATION, "urn:a"),
+            (T::X509_SUBJECT, "CN=\"a\""),
+            (T::TRUSTED_APPLICATION, ""),
+        ] {
+            let rule = IdentityRule::from_criteria(kind, criteria).unwrap();
+            let (kind_again, again) = rule.criteria();
+            assert_eq!((kind_again, again.to_ascii_lowercase()), (kind, criteria.to_ascii_lowercase()));
+            let other = if criteria.is_empty() { "x" } else { "" };
+            assert_eq!(IdentityRule::from_criteria(kind, other), None, "{kind:?}");
+        }
+        assert_eq!(IdentityRule::from_criteria(T::THUMBPRINT, "ab"), None);
+        assert_eq!(IdentityRule::from_criteria(T(0), "a"), None);
+        assert_eq!(IdentityRule::from_criteria(T(99), "a"), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The RoleSet object of namespace 0 (Part 18 §4.2 to §4.4): it shows the roles and who is granted them, to those who may
-//! see that. Roles are changed in the configuration. The objects' methods cannot be executed, and are not there for anybody
-//! but administrators on an encrypted channel.
+//! see that. The objects' methods are not visible to anybody but administrators, and can be executed if the application
+//! implements them.
 
 use super::nodes::Nodes;
 use crate::authorization::{Authorization, Restriction, Role};
@@ -8,19 +8,23 @@ use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_schema::{EndpointType, IdentityMappingRuleType, MessageSecurityMode};
 use taktwerk_types::{QualifiedName, StatusCode, UaString, UtcTime, Variant};
 
-/// Writes what the configuration says of the well-known roles into their properties.
+/// Writes what is said of the roles into the properties of their objects.
 pub(crate) fn publish(authorization: &Authorization, nodes: &mut Nodes, time: UtcTime) {
     for role in &authorization.roles {
         for (name, value) in properties(role) {
-            // Some roles have no such property, and roles of the server's own have no object.
+            // Some roles have no such property, and roles of the server's own need not have an object.
             let Some(property) = nodes.resolve(role.id.as_ref()).and_then(|object| {
                 let name = QualifiedName::new(0, name);
                 nodes.child_by(object, reference_type_ids::HAS_PROPERTY, &name)
             }) else {
                 continue;
             };
-            if let Some(id) = nodes.id_of(property).ns0() {
-                nodes.ns0_slot(id).set(value, StatusCode::GOOD, time, time);
+            let slot = match nodes.id_of(property).ns0() {
+                Some(id) => Some(nodes.ns0_slot(id)),
+                None => nodes.slot_handle(property),
+            };
+            if let Some(slot) = slot {
+                slot.set(value, StatusCode::GOOD, time, time);
             }
         }
     }

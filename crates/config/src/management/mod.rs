@@ -1,0 +1,180 @@
+//! Users and roles changed by clients through the standard methods (Part 18): AddUser, ChangePassword, AddRole, AddIdentity
+//! and their like. Everything takes effect at once and is kept in the users file.
+//!
+//! The methods are for SecurityAdmin over an encrypted channel, except for ChangePassword, which is for every user of the
+//! file. They run on worker threads, because a hash of a password takes tens of milliseconds.
+//!
+//! - `users`: the UserManagement object (Part 18 §5); `roles`: the RoleSet object (§4.2 to §4.4);
+//! - `arguments`: taking the arguments of calls apart.
+
+mod arguments;
+mod roles;
+mod users;
+
+use crate::users::{UserStore, UsersError};
+use arguments::Inputs;
+use core::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
+use taktwerk_net::clock;
+use taktwerk_schema::ids::object_ids;
+use taktwerk_server::authorization::Authorization;
+use taktwerk_server::callback::{CallContext, MethodCall, MethodHandler};
+use taktwerk_server::space::NodeError;
+use taktwerk_server::{AddressSpace, ServerShared};
+use taktwerk_types::{NodeId, StatusCode, Variant};
+
+/// How long a session lives on whose user has changed the password: its answer has to reach the client.
+const FAREWELL: Duration = Duration::from_millis(500);
+
+/// What a method gives.
+type Outcome = Result<Vec<Variant>, StatusCode>;
+
+/// Users and roles of a server, as its methods change them.
+#[derive(Debug)]
+pub struct Management {
+    store: Arc<UserStore>,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// What the configuration says, without the users file.
+    base: Authorization,
+    space: Weak<AddressSpace>,
+    /// Once the server runs.
+    server: Weak<ServerShared>,
+    /// When the sessions of changed users are to end.
+    ending: Option<Instant>,
+    attempts: users::Attempts,
+}
+
+impl Management {
+    /// The users and roles of a store; `base` is what the configuration says of the roles.
+    #[must_use]
+    pub fn new(store: Arc<UserStore>, base: Authorization) -> Arc<Self> {
+        let attempts = users::Attempts::default();
+        let inner = Inner { base, space: Weak::new(), server: Weak::new(), ending: None, attempts };
+        Arc::new(Self { store, inner: Mutex::new(inner) })
+    }
+
+    /// Implements the methods in a server's address space, and adds objects for roles of the server's own.
+    ///
+    /// # Errors
+    /// Nodes of the same ids are there already.
+    pub fn install(self: &Arc<Self>, space: &Arc<AddressSpace>) -> Result<(), NodeError> {
+        self.inner().space = Arc::downgrade(space);
+        users::install(self, space)?;
+        roles::install(self, space)
+    }
+
+    /// From now on changes take effect in a running server.
+    pub fn start(&self, server: &Arc<ServerShared>) {
+        self.inner().server = Arc::downgrade(server);
+    }
+
+    /// The roles as they are with the users file, and the names in that file that are no roles.
+    #[must_use]
+    pub fn authorization(&self) -> (Authorization, Vec<String>) {
+        let mut authorization = self.inner().base.clone();
+        let unknown = self.store.grant(&mut authorization);
+        (authorization, unknown)
+    }
+
+    /// Takes over another configuration.
+    pub fn set_base(self: &Arc<Self>, base: Authorization) {
+        let mut inner = self.inner();
+        inner.base = base;
+        self.publish(&inner);
+    }
+
+    /// Lets what is in the users file now take effect. Names in it that are no roles come back.
+    pub fn users_changed(self: &Arc<Self>) -> Vec<String> {
+        let inner = self.inner();
+        let unknown = self.publish(&inner);
+        if let Some(server) = inner.server.upgrade() {
+            // Sessions of users who are no longer in it end.
+            server.trust_list_changed();
+        }
+        unknown
+    }
+
+    /// Ends the sessions that were to end by now. To be called several times a second.
+    pub fn tick(&self) {
+        let mut inner = self.inner();
+        if inner.ending.is_some_and(|at| at <= Instant::now()) {
+            inner.ending = None;
+            if let Some(server) = inner.server.upgrade() {
+                server.trust_list_changed();
+            }
+        }
+    }
+
+    fn publish(self: &Arc<Self>, inner: &Inner) -> Vec<String> {
+        let mut authorization = inner.base.clone();
+        let unknown = self.store.grant(&mut authorization);
+        if let Some(space) = inner.space.upgrade() {
+            if let Err(error) = roles::show(self, &space, &authorization, &self.store.users()) {
+                tracing::warn!(%error, "a role is not shown in the RoleSet");
+            }
+        }
+        if let Some(server) = inner.server.upgrade() {
+            server.set_authorization(authorization, clock::wall());
+        }
+        unknown
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Lets those in who administer security, over an encrypted channel.
+fn administers(caller: &CallContext) -> Result<(), StatusCode> {
+    if !caller.encrypted {
+        return Err(StatusCode::BAD_SECURITY_MODE_INSUFFICIENT);
+    }
+    let wanted = NodeId::numeric(0, object_ids::WELL_KNOWN_ROLE_SECURITY_ADMIN);
+    if caller.roles.contains(&wanted) { Ok(()) } else { Err(StatusCode::BAD_USER_ACCESS_DENIED) }
+}
+
+type Run = fn(&Arc<Management>, &CallContext, Inputs) -> Outcome;
+
+/// A method that runs on a worker thread.
+fn method(management: &Arc<Management>, run: Run) -> Arc<dyn MethodHandler> {
+    struct Method(Weak<Management>, Run);
+    impl MethodHandler for Method {
+        fn call(&self, context: &CallContext, inputs: Vec<Variant>) -> MethodCall {
+            let (management, context, run) = (self.0.upgrade(), context.clone(), self.1);
+            MethodCall::Blocking(Box::new(move || {
+                let management = management.ok_or(StatusCode::BAD_SHUTDOWN)?;
+                run(&management, &context, Inputs::new(inputs))
+            }))
+        }
+    }
+    Arc::new(Method(Arc::downgrade(management), run))
+}
+
+/// Why a change of the users file is refused.
+struct Refused(StatusCode);
+
+impl From<UsersError> for Refused {
+    fn from(error: UsersError) -> Self {
+        Self(match error {
+            UsersError::Exists(_) => StatusCode::BAD_ALREADY_EXISTS,
+            UsersError::Unknown(_) => StatusCode::BAD_NOT_FOUND,
+            UsersError::Password => StatusCode::BAD_OUT_OF_RANGE,
+            UsersError::Name => StatusCode::BAD_INVALID_ARGUMENT,
+            UsersError::File { .. } | UsersError::Exposed { .. } | UsersError::Malformed { .. } => {
+                tracing::error!(%error, "the users cannot be changed");
+                StatusCode::BAD_RESOURCE_UNAVAILABLE
+            }
+        })
+    }
+}
+
+impl From<StatusCode> for Refused {
+    fn from(status: StatusCode) -> Self {
+        Self(status)
+    }
+}

@@ -1,0 +1,352 @@
+//! The RoleSet object and the roles below it (Part 18 §4.2 to §4.4).
+
+use super::arguments::Inputs;
+use super::{Management, Outcome, Refused, administers, method};
+use crate::users::role::{Endpoint, Identity, ROLE_NAME_LEN_MAX, mode_of};
+use crate::users::{ManagedRole, Users};
+use std::sync::Arc;
+use taktwerk_crypto::SecurityPolicy;
+use taktwerk_net::clock;
+use taktwerk_schema::ids::{method_ids, object_ids, object_type_ids, reference_type_ids};
+use taktwerk_schema::{
+    AccessRestrictionType, EndpointType, IdentityMappingRuleType, MessageSecurityMode, PermissionType,
+};
+use taktwerk_server::AddressSpace;
+use taktwerk_server::authorization::{Access, Authorization, EndpointRestriction, IdentityRule, role};
+use taktwerk_server::callback::CallContext;
+use taktwerk_server::space::build::Under;
+use taktwerk_server::space::{NodeError, NodeSpec};
+use taktwerk_types::{NodeId, QualifiedName, StatusCode};
+
+/// Roles that clients can add.
+const ADDED_MAX: usize = 64;
+/// Entries of each list of a role.
+const ENTRIES_MAX: usize = 256;
+/// Longest entry, in bytes.
+const ENTRY_LEN_MAX: usize = 1024;
+
+/// The methods of a role.
+const METHODS: [(&str, super::Run); 6] = [
+    ("AddIdentity", add_identity),
+    ("RemoveIdentity", remove_identity),
+    ("AddApplication", add_application),
+    ("RemoveApplication", remove_application),
+    ("AddEndpoint", add_endpoint),
+    ("RemoveEndpoint", remove_endpoint),
+];
+
+/// What an object of a role has besides what is mandatory.
+const OPTIONAL: [&str; 11] = [
+    "ApplicationsExclude",
+    "Applications",
+    "EndpointsExclude",
+    "Endpoints",
+    "CustomConfiguration",
+    "AddIdentity",
+    "RemoveIdentity",
+    "AddApplication",
+    "RemoveApplication",
+    "AddEndpoint",
+    "RemoveEndpoint",
+];
+
+const fn ns0(id: u32) -> NodeId {
+    NodeId::numeric(0, id)
+}
+
+pub(super) fn install(management: &Arc<Management>, space: &Arc<AddressSpace>) -> Result<(), NodeError> {
+    let add = ns0(method_ids::SERVER_SERVER_CAPABILITIES_ROLE_SET_ADD_ROLE);
+    space.set_method(&add, method(management, add_role))?;
+    let remove = ns0(method_ids::SERVER_SERVER_CAPABILITIES_ROLE_SET_REMOVE_ROLE);
+    space.set_method(&remove, method(management, remove_role))?;
+    for (_, id) in role::well_known::ALL {
+        implement(management, space, &ns0(id))?;
+    }
+    let (authorization, _) = management.authorization();
+    show(management, space, &authorization, &management.store.users())
+}
+
+/// Implements the methods that a role's object has.
+fn implement(management: &Arc<Management>, space: &AddressSpace, role: &NodeId) -> Result<(), NodeError> {
+    for (name, run) in METHODS {
+        // Anonymous and AuthenticatedUser have no rules that could be changed.
+        if let Some(node) = space.child(role, &QualifiedName::new(0, name)) {
+            space.set_method(&node, method(management, run))?;
+        }
+    }
+    Ok(())
+}
+
+/// Adds the objects of roles that have none.
+pub(super) fn show(
+    management: &Arc<Management>,
+    space: &AddressSpace,
+    authorization: &Authorization,
+    users: &Users,
+) -> Result<(), NodeError> {
+    for role in &authorization.roles {
+        if role.id.namespace_index == 1 && !space.contains(&role.id) {
+            let known = users.roles.iter().find(|known| known.name == role.name);
+            let namespace = known.map_or("", |known| known.namespace.as_str());
+            let index = if namespace.is_empty() { 1 } else { space.add_namespace(namespace) };
+            add_object(management, space, &role.id, QualifiedName::new(index, &*role.name))?;
+        }
+    }
+    Ok(())
+}
+
+/// Who may see and use the object of a role, as the specification has it for the well-known ones: administrators over
+/// encrypting channels.
+fn restricted() -> Access {
+    let all = PermissionType::BROWSE
+        | PermissionType::READ
+        | PermissionType::CALL
+        | PermissionType::READ_ROLE_PERMISSIONS
+        | PermissionType::RECEIVE_EVENTS;
+    Access::roles([(ns0(object_ids::WELL_KNOWN_ROLE_SECURITY_ADMIN), all)])
+        .restricted(AccessRestrictionType::SIGNING_REQUIRED | AccessRestrictionType::ENCRYPTION_REQUIRED)
+}
+
+fn add_object(
+    management: &Arc<Management>,
+    space: &AddressSpace,
+    id: &NodeId,
+    name: QualifiedName,
+) -> Result<(), NodeError> {
+    let under = Under {
+        parent: &ns0(object_ids::SERVER_SERVER_CAPABILITIES_ROLE_SET),
+        reference_type: &ns0(reference_type_ids::HAS_COMPONENT),
+        type_definition: Some(&ns0(object_type_ids::ROLE_TYPE)),
+    };
+    let spec = NodeSpec::object(id.clone(), name).access(restricted());
+    for (_, node) in space.add_instance(spec, under, &OPTIONAL, clock::wall())? {
+        space.set_access(&node, restricted())?;
+    }
+    implement(management, space, id)
+}
+
+fn remove_object(space: &AddressSpace, id: &NodeId) {
+    for name in OPTIONAL.iter().chain(&["Identities"]) {
+        let Some(child) = space.child(id, &QualifiedName::new(0, *name)) else { continue };
+        for arguments in ["InputArguments", "OutputArguments"] {
+            if let Some(arguments) = space.child(&child, &QualifiedName::new(0, arguments)) {
+                // Found a moment ago; somebody else may have deleted it since.
+                let _ = space.delete_node(&arguments);
+            }
+        }
+        let _ = space.delete_node(&child);
+    }
+    let _ = space.delete_node(id);
+}
+
+/// AddRole (Part 18 §4.2.2).
+fn add_role(management: &Arc<Management>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
+    administers(caller)?;
+    let (name, namespace) = (inputs.text()?, inputs.text()?);
+    let is_name = !name.is_empty() && name.len() <= ROLE_NAME_LEN_MAX && !name.chars().any(char::is_control);
+    let space = management.inner().space.upgrade().ok_or(StatusCode::BAD_SHUTDOWN)?;
+    // Namespaces are the server's to make: otherwise a client could fill the NamespaceArray.
+    let is_namespace =
+        namespace.is_empty() || space.namespace_index(&namespace).is_some_and(|index| index > 0);
+    if !is_name || !is_namespace {
+        return Err(StatusCode::BAD_INVALID_ARGUMENT);
+    }
+    let (authorization, _) = management.authorization();
+    let added = management.store.change(|users| -> Result<(), Refused> {
+        // Names are unique without their namespaces, because configuration and users files have names only.
+        if authorization.role(&name).is_some() || users.roles.iter().any(|role| role.name == name) {
+            return Err(StatusCode::BAD_ALREADY_EXISTS.into());
+        }
+        if users.roles.iter().filter(|role| role.added).count() >= ADDED_MAX {
+            return Err(StatusCode::BAD_NOT_SUPPORTED.into());
+        }
+        users.roles.push(ManagedRole::new(&name, &namespace));
+        Ok(())
+    });
+    added.map_err(|refused| refused.0)?;
+    management.users_changed();
+    Ok(vec![ManagedRole::id_of(&name).into()])
+}
+
+/// RemoveRole (Part 18 §4.2.3). Only roles that clients have added are removed: the others are the specification's, or
+/// those of the configuration.
+fn remove_role(management: &Arc<Management>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
+    administers(caller)?;
+    let id: NodeId = inputs.take()?;
+    let (authorization, _) = management.authorization();
+    let role =
+        authorization.roles.iter().find(|role| role.id == id).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
+    let is_configured = management.inner().base.role(&role.name).is_some();
+    let removed = management.store.change(|users| -> Result<(), Refused> {
+        let at = users.roles.iter().position(|known| known.added && known.name == role.name);
+        let Some(at) = at.filter(|_| !is_configured) else {
+            return Err(StatusCode::BAD_REQUEST_NOT_ALLOWED.into());
+        };
+        users.roles.remove(at);
+        users.forget_role(&role.name);
+        Ok(())
+    });
+    removed.map_err(|refused| refused.0)?;
+    if let Some(space) = management.inner().space.upgrade() {
+        remove_object(&space, &id);
+    }
+    management.users_changed();
+    Ok(Vec::new())
+}
+
+/// Changes the role that a method was called on.
+fn edit(
+    management: &Arc<Management>,
+    caller: &CallContext,
+    edit: impl FnOnce(&mut ManagedRole, &mut Users) -> Result<(), Refused>,
+) -> Outcome {
+    administers(caller)?;
+    let base = management.inner().base.clone();
+    let changed = management.store.change(|users| -> Result<(), Refused> {
+        let mut current = base;
+        for role in &users.roles {
+            role.apply(&mut current);
+        }
+        let role = current.roles.iter().find(|role| role.id == caller.object_id);
+        let role = role.ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
+        let at = users.roles.iter().position(|known| known.name == role.name);
+        // The entry leaves the list while it is changed, because the users may be changed with it.
+        let before = at.map_or_else(|| ManagedRole::of(role), |at| users.roles.remove(at));
+        let mut entry = before.clone();
+        edit(&mut entry, users)?;
+        // What only a user's own roles say leaves the role to the configuration.
+        if at.is_some() || entry != before {
+            users.roles.insert(at.unwrap_or(users.roles.len()), entry);
+        }
+        Ok(())
+    });
+    changed.map_err(|refused| refused.0)?;
+    management.users_changed();
+    Ok(Vec::new())
+}
+
+/// Adds an entry that is not there yet.
+fn add<T: PartialEq>(list: &mut Vec<T>, entry: T) -> Result<(), Refused> {
+    if list.contains(&entry) {
+        return Err(StatusCode::BAD_ALREADY_EXISTS.into());
+    }
+    if list.len() >= ENTRIES_MAX {
+        return Err(StatusCode::BAD_RESOURCE_UNAVAILABLE.into());
+    }
+    list.push(entry);
+    Ok(())
+}
+
+/// Removes an entry.
+fn remove<T: PartialEq>(list: &mut Vec<T>, entry: &T) -> Result<(), Refused> {
+    let at = list.iter().position(|known| known == entry).ok_or(StatusCode::BAD_NOT_FOUND)?;
+    list.remove(at);
+    Ok(())
+}
+
+fn rule(inputs: &mut Inputs) -> Result<IdentityRule, StatusCode> {
+    let rule: IdentityMappingRuleType = inputs.structure()?;
+    let criteria = rule.criteria.as_str();
+    if criteria.len() > ENTRY_LEN_MAX || criteria.chars().any(char::is_control) {
+        return Err(StatusCode::BAD_INVALID_ARGUMENT);
+    }
+    IdentityRule::from_criteria(rule.criteria_type, criteria).ok_or(StatusCode::BAD_INVALID_ARGUMENT)
+}
+
+/// Roles that administer the server: clients without a user cannot have them (Part 18 §4.4.1).
+const ADMINISTRATORS: [&str; 3] = ["SecurityAdmin", "ConfigureAdmin", "SecurityKeyServerAdmin"];
+
+/// AddIdentity (Part 18 §4.4.5). A rule for a user of the file becomes one of that user's roles.
+fn add_identity(management: &Arc<Management>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
+    administers(caller)?;
+    let rule = rule(&mut inputs)?;
+    edit(management, caller, |role, users| {
+        if rule == IdentityRule::Anonymous && ADMINISTRATORS.contains(&role.name.as_str()) {
+            return Err(StatusCode::BAD_REQUEST_NOT_ALLOWED.into());
+        }
+        if let IdentityRule::UserName(name) = &rule
+            && let Some(user) = users.get(name)
+        {
+            let is_there =
+                user.roles.contains(&role.name) || role.identities.iter().any(|identity| identity.0 == rule);
+            if is_there {
+                return Err(StatusCode::BAD_ALREADY_EXISTS.into());
+            }
+            users.edit(name, |user| user.roles.push(role.name.clone()))?;
+            return Ok(());
+        }
+        add(&mut role.identities, Identity(rule))
+    })
+}
+
+/// RemoveIdentity (Part 18 §4.4.6).
+fn remove_identity(management: &Arc<Management>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
+    administers(caller)?;
+    let rule = rule(&mut inputs)?;
+    edit(management, caller, |role, users| {
+        let mut is_removed = false;
+        if let IdentityRule::UserName(name) = &rule
+            && users.get(name).is_some_and(|user| user.roles.contains(&role.name))
+        {
+            users.edit(name, |user| user.roles.retain(|known| *known != role.name))?;
+            is_removed = true;
+        }
+        match remove(&mut role.identities, &Identity(rule)) {
+            Err(_) if is_removed => Ok(()),
+            other => other,
+        }
+    })
+}
+
+fn application(inputs: &mut Inputs) -> Result<String, StatusCode> {
+    let uri = inputs.text()?;
+    let is_uri = !uri.is_empty() && uri.len() <= ENTRY_LEN_MAX && !uri.chars().any(char::is_control);
+    if is_uri { Ok(uri) } else { Err(StatusCode::BAD_INVALID_ARGUMENT) }
+}
+
+/// AddApplication (Part 18 §4.4.7).
+fn add_application(management: &Arc<Management>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
+    administers(caller)?;
+    let uri = application(&mut inputs)?;
+    edit(management, caller, |role, _| add(&mut role.applications, uri))
+}
+
+/// RemoveApplication (Part 18 §4.4.8).
+fn remove_application(management: &Arc<Management>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
+    administers(caller)?;
+    let uri = application(&mut inputs)?;
+    edit(management, caller, |role, _| remove(&mut role.applications, &uri))
+}
+
+fn endpoint(inputs: &mut Inputs) -> Result<Endpoint, StatusCode> {
+    let invalid = StatusCode::BAD_INVALID_ARGUMENT;
+    let given: EndpointType = inputs.structure()?;
+    let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let (url, policy) = (text(given.endpoint_url.as_str()), text(given.security_policy_uri.as_str()));
+    if url.as_ref().is_some_and(|url| url.len() > ENTRY_LEN_MAX || url.chars().any(char::is_control)) {
+        return Err(invalid);
+    }
+    let mode = match given.security_mode {
+        MessageSecurityMode(0) => None,
+        MessageSecurityMode(number) => {
+            let number = u8::try_from(number).map_err(|_| invalid)?;
+            Some(mode_of(number).ok_or(invalid)?)
+        }
+    };
+    let policy = policy.map(|uri| SecurityPolicy::from_uri(&uri).ok_or(invalid)).transpose()?;
+    Ok(Endpoint::of(&EndpointRestriction { url, mode, policy }))
+}
+
+/// AddEndpoint (Part 18 §4.4.9).
+fn add_endpoint(management: &Arc<Management>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
+    administers(caller)?;
+    let endpoint = endpoint(&mut inputs)?;
+    edit(management, caller, |role, _| add(&mut role.endpoints, endpoint))
+}
+
+/// RemoveEndpoint (Part 18 §4.4.10).
+fn remove_endpoint(management: &Arc<Management>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
+    administers(caller)?;
+    let endpoint = endpoint(&mut inputs)?;
+    edit(management, caller, |role, _| remove(&mut role.endpoints, &endpoint))
+}

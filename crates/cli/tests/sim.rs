@@ -83,6 +83,25 @@ fn a_trace_is_written_beside_the_figures() {
 }
 
 #[test]
+fn packets_of_a_link_are_written() {
+    let file = File::new("line.pcap");
+    let capture = format!("leased line={}", file.path());
+    let short = [PLANT, "--seeds", "1", "--set", "time.duration_s=6", "--pcap"];
+    let text = sim(&[&short[..], &[&capture]].concat());
+    let shown = String::from_utf8(text.stdout).unwrap();
+    assert!(shown.contains(&format!("wrote {}", file.path())), "{shown}");
+    let packets = std::fs::read(&file.0).unwrap();
+    assert_eq!(packets[..4], [0x4d, 0x3c, 0xb2, 0xa1]);
+    assert!(packets.windows(4).any(|bytes| bytes == b"HELF") && packets.len() > 100_000);
+    let said = error(&sim(&[&short[..], &["wan=x.pcap"]].concat()), 2);
+    assert!(said.contains("there is no link \"wan\"; there are leased line"), "{said}");
+    let said = error(&sim(&[&short[..], &["leased line"]].concat()), 2);
+    assert!(said.contains("write the name of a link, = and a file"), "{said}");
+    let said = error(&sim(&[&short[..], &[&capture, "--pcap", &capture]].concat()), 2);
+    assert!(said.contains("given twice"), "{said}");
+}
+
+#[test]
 fn mistakes_end_with_place_and_code() {
     let said = error(&sim(&[PLANT, "--set", "link.0.rate=256k"]), 2);
     assert!(said.contains("--set link.0.rate=256k: link \"leased line\" carries 256 kbit/s"), "{said}");

@@ -71,7 +71,7 @@ impl Fabric {
     }
 
     pub(crate) fn connect(&mut self, client: ClientId, server: ServerId, route: &Route) -> LinkId {
-        let link = self.network.connect(route, &mut self.queue);
+        let link = self.network.connect_hosts((client.0, server.0), route, &mut self.queue);
         self.checks.insert(link, WireCheck::default());
         self.links.insert(link, (client, server));
         link

@@ -236,6 +236,14 @@ impl<A: Application> World<A> {
         }
     }
 
+    /// Shows no more packets.
+    ///
+    /// # Errors
+    /// What the tap has to say at its end.
+    pub fn finish_tap(&mut self) -> io::Result<()> {
+        self.fabric.network.take_tap().map_or(Ok(()), |mut tap| tap.finish())
+    }
+
     /// Adds a promise that is checked after every event.
     pub fn promise(&mut self, promise: impl Fn(&Self) -> Result<(), String> + 'static) {
         self.promises.push(Box::new(promise));

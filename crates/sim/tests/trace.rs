@@ -93,7 +93,8 @@ fn scenario(has_machines: bool) -> Scenario {
 
 fn trace(scenario: &Scenario) -> Vec<Value> {
     let file = File::default();
-    let instruments = Instruments { trace: Some(Trace::new(Box::new(file.clone()))) };
+    let instruments =
+        Instruments { trace: Some(Trace::new(Box::new(file.clone()))), ..Instruments::default() };
     let traced = run_with(scenario, 7, instruments, &mut |_| true).unwrap();
     assert_eq!(traced, run(scenario, 7, &mut |_| true).unwrap(), "a trace changes nothing");
     let text = file.0.lock().unwrap();
@@ -225,7 +226,8 @@ fn without_machines_and_with_encryption_connections_are_shown() {
 
 #[test]
 fn a_full_disk_is_told() {
-    let instruments = Instruments { trace: Some(Trace::new(Box::new(Full(10_000)))) };
+    let instruments =
+        Instruments { trace: Some(Trace::new(Box::new(Full(10_000)))), ..Instruments::default() };
     let result = run_with(&scenario(false), 7, instruments, &mut |_| true);
     let Err(RunError::Record(what)) = result else { panic!("{result:?}") };
     assert!(what.starts_with("the trace: "), "{what}");

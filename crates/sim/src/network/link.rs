@@ -52,10 +52,14 @@ pub(crate) struct Link {
     pub(crate) syn: Segment,
     /// SOAP, if that is spoken instead of UA TCP.
     pub(crate) soap: Option<Box<Carriage>>,
+    /// Numbers of client and server, for a tap.
+    pub(crate) hosts: (u32, u32),
+    /// When each [`Side`] has sent its last segment, if there is a tap.
+    pub(crate) last_sent: [Option<Instant>; 2],
 }
 
 impl Link {
-    pub(crate) fn new(route: &Route, carrier: Carrier, now: Instant) -> Self {
+    pub(crate) fn new(hosts: (u32, u32), route: &Route, carrier: Carrier, now: Instant) -> Self {
         let client = Endpoint::connect(route.config(Side::Client), now.as_nanos());
         Self {
             ends: [EndState::Opening; 2],
@@ -71,6 +75,8 @@ impl Link {
                 Transport::UaTcp => None,
                 Transport::Soap(soap) => Some(Box::new(Carriage::new(soap))),
             },
+            hosts,
+            last_sent: [None; 2],
         }
     }
 

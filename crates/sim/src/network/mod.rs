@@ -24,6 +24,7 @@ use crate::queue::EventQueue;
 use link::{Carrier, EndState, Link};
 use packets::Packets;
 use std::collections::VecDeque;
+use std::io;
 use taktwerk_crypto::{Entropy, SeededEntropy};
 use taktwerk_netem::Profile;
 use taktwerk_netem::emulator::{Counters, Fate, Line};
@@ -34,17 +35,39 @@ use taktwerk_types::Instant;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LineId(u32);
 
+/// A segment that is put on a line.
+#[derive(Debug, Clone, Copy)]
+pub struct Packet<'a> {
+    /// When.
+    pub at: Instant,
+    /// The connection.
+    pub link: LinkId,
+    /// Numbers of client and server, as [`Network::connect_hosts`] was told.
+    pub hosts: (u32, u32),
+    /// The line, if it is one that connections share.
+    pub line: Option<LineId>,
+    /// Who sends it.
+    pub from: Side,
+    /// What TCP says.
+    pub segment: &'a Segment,
+    /// When the other end sent its last segment.
+    pub other_sent: Option<Instant>,
+    /// Most bytes in a segment that comes the other way.
+    pub receives_at_most: usize,
+}
+
 /// Sees every packet that is put on a line, before the line decides what becomes of it.
 pub trait Tap {
-    /// `from` sends a segment. `payload` are the bytes that it carries.
-    fn packet(
-        &mut self,
-        at: Instant,
-        link: LinkId,
-        from: Side,
-        segment: &Segment,
-        payload: &mut dyn Iterator<Item = u8>,
-    );
+    /// A packet, and the bytes that it carries.
+    fn packet(&mut self, packet: &Packet<'_>, payload: &mut dyn Iterator<Item = u8>);
+
+    /// Nothing more comes.
+    ///
+    /// # Errors
+    /// Something could not be written.
+    fn finish(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// A connection, or an attempt to make one.
@@ -217,15 +240,30 @@ impl Network {
         self.medium.tap = tap;
     }
 
+    /// Shows no more packets.
+    pub(crate) fn take_tap(&mut self) -> Option<Box<dyn Tap>> {
+        self.medium.tap.take()
+    }
+
     /// A client starts to connect. [`Signal::Connected`] or [`Signal::Unreachable`] follows.
     pub fn connect<E: From<Wire>>(&mut self, route: &Route, queue: &mut EventQueue<E>) -> LinkId {
+        self.connect_hosts((0, 0), route, queue)
+    }
+
+    /// As [`Network::connect`], with numbers of client and server for who looks at the packets.
+    pub fn connect_hosts<E: From<Wire>>(
+        &mut self,
+        hosts: (u32, u32),
+        route: &Route,
+        queue: &mut EventQueue<E>,
+    ) -> LinkId {
         let id = LinkId(u32::try_from(self.links.len()).unwrap_or(u32::MAX));
         let mut own = |path: &Path| Line::new(path.conditions(), self.entropy.next_u64());
         let carrier = match route.line {
             Some(line) if self.medium.lines.len() > line.0 as usize => Carrier::Shared(line),
             _ => Carrier::Own(Box::new([own(&route.to_server), own(&route.to_client)])),
         };
-        self.links.push(Some(Box::new(Link::new(route, carrier, queue.now()))));
+        self.links.push(Some(Box::new(Link::new(hosts, route, carrier, queue.now()))));
         self.pump(End { link: id, side: Side::Client }, queue);
         id
     }
@@ -656,8 +694,26 @@ impl Medium {
     ) {
         let now = queue.now();
         if let Some(tap) = &mut self.tap {
+            let line = match link.carrier {
+                Carrier::Own(_) => None,
+                Carrier::Shared(line) => Some(line),
+            };
+            let other_sent = link.last_sent[from.side.other() as usize];
+            link.last_sent[from.side as usize] = Some(now);
+            let (hosts, segment) = (link.hosts, &segment);
+            let receives_at_most = link.paths[from.side.other() as usize].segment_len;
+            let packet = Packet {
+                at: now,
+                link: from.link,
+                hosts,
+                line,
+                from: from.side,
+                segment,
+                other_sent,
+                receives_at_most,
+            };
             let mut payload = link.streams[from.side as usize].bytes(segment.sequence, segment.len);
-            tap.packet(now, from.link, from.side, &segment, &mut payload);
+            tap.packet(&packet, &mut payload);
         }
         let line = match &mut link.carrier {
             Carrier::Own(lines) => &mut lines[from.side as usize],

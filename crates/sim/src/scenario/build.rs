@@ -5,6 +5,7 @@ use super::instruments::Instruments;
 use super::outcome::RunError;
 use super::site::{Group, Rhythm, Site, value};
 use super::{Clients, Lines, Link, Scenario, Server};
+use crate::capture::Captures;
 use crate::host::client::ClientThreadId;
 use crate::host::{Costs, MachineId};
 use crate::ids::ClientId;
@@ -90,6 +91,13 @@ pub(super) fn build(
     let mut routes = Routes::default();
     for (group, clients) in scenario.clients.iter().enumerate() {
         add_clients(&mut built, scenario, (group, clients), &shapes, &mut machines, &mut routes)?;
+    }
+    if !instruments.captures.is_empty() {
+        let mut captures = Captures::new(built.world.utc_origin());
+        for (link, capture) in instruments.captures.drain(..) {
+            captures.add(built.lines.get(link).map(Vec::as_slice).unwrap_or_default(), capture);
+        }
+        built.world.set_tap(Some(Box::new(captures)));
     }
     Ok(built)
 }

@@ -63,8 +63,9 @@ pub fn run_with(
         world.mark(&error.to_string());
     }
     let trace = world.finish_trace().map_err(|error| RunError::Record(format!("the trace: {error}")));
+    let captures = world.finish_tap().map_err(|error| RunError::Record(format!("a capture: {error}")));
     let outcome = outcome?;
-    trace?;
+    trace.and(captures)?;
     Ok(outcome)
 }
 

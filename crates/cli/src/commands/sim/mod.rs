@@ -54,6 +54,10 @@ pub(crate) struct SimArgs {
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
+    /// Write the packets of a link, for Wireshark: first seed, first case. Can be repeated.
+    #[arg(long, value_name = "LINK=FILE", value_parser = records::parse_capture)]
+    pcap: Vec<records::CaptureOf>,
+
     /// Processor costs for all servers and clients without a [[host]]: a file of `taktwerk lab calibrate --host`.
     #[arg(long, value_name = "FILE")]
     profile: Option<PathBuf>,
@@ -79,7 +83,7 @@ pub(crate) fn run(arguments: &SimArgs, output: Output, interrupt: &Interrupt) ->
         bar.of("simulating, virtual milliseconds", done, expected);
         !interrupt.asked()
     };
-    let instruments = records::instruments(arguments)?;
+    let instruments = records::instruments(arguments, &study)?;
     let runs = run_all(&study.cases, &seeds, threads, instruments, &mut report);
     drop(bar);
     let runs = runs.map_err(|failed| failure(&study, &failed))?;
@@ -92,8 +96,9 @@ pub(crate) fn run(arguments: &SimArgs, output: Output, interrupt: &Interrupt) ->
     if let Some(path) = &arguments.report {
         write_report(path, &study, &runs, &outcome, started)?;
     }
+    let captured = arguments.pcap.iter().map(|capture| &capture.file);
     if !output.is_json() {
-        for path in arguments.report.iter().chain(&arguments.trace) {
+        for path in arguments.report.iter().chain(&arguments.trace).chain(captured) {
             output.text(&format!("\nwrote {}", path.display()))?;
         }
     }

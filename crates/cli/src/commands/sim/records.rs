@@ -2,19 +2,57 @@
 
 use super::SimArgs;
 use crate::failure::Failure;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use taktwerk_lab::simulate::Study;
 use taktwerk_sim::Trace;
+use taktwerk_sim::capture::Capture;
 use taktwerk_sim::scenario::Instruments;
 
 /// Bytes that are written at once.
 const BUFFER: usize = 1 << 18;
 
+/// A link and the file for its packets.
+#[derive(Debug, Clone)]
+pub(super) struct CaptureOf {
+    link: String,
+    pub(super) file: PathBuf,
+}
+
+/// Reads `LINK=FILE`.
+pub(super) fn parse_capture(text: &str) -> Result<CaptureOf, String> {
+    match text.split_once('=') {
+        Some((link, file)) if !link.is_empty() && !file.is_empty() => {
+            Ok(CaptureOf { link: link.to_owned(), file: file.into() })
+        }
+        _ => Err("write the name of a link, = and a file, such as \"leased line=line.pcap\"".to_owned()),
+    }
+}
+
 /// Opens the files.
-pub(super) fn instruments(arguments: &SimArgs) -> Result<Instruments, Failure> {
-    let trace = arguments.trace.as_deref().map(create).transpose()?.map(Trace::new);
-    Ok(Instruments { trace })
+pub(super) fn instruments(arguments: &SimArgs, study: &Study) -> Result<Instruments, Failure> {
+    let links = study.cases.first().map(|case| case.scenario.links.as_slice()).unwrap_or_default();
+    let mut chosen = BTreeSet::new();
+    for CaptureOf { link, .. } in &arguments.pcap {
+        let Some(at) = links.iter().position(|known| known.name == *link) else {
+            let names: Vec<&str> = links.iter().map(|link| link.name.as_str()).collect();
+            let problem = format!("--pcap: there is no link {link:?}; there are {}", names.join(", "));
+            return Err(Failure::Usage(problem));
+        };
+        if !chosen.insert(at) {
+            return Err(Failure::Usage(format!("--pcap: link {link:?} is given twice")));
+        }
+    }
+    // Only now: a mistake in the names must not empty a file.
+    let create_capture = |(link, of): (usize, &CaptureOf)| Ok((link, Capture::new(create(&of.file)?)));
+    let position = |of: &CaptureOf| links.iter().position(|link| link.name == of.link);
+    let captures = arguments.pcap.iter().filter_map(|of| Some((position(of)?, of)));
+    Ok(Instruments {
+        trace: arguments.trace.as_deref().map(create).transpose()?.map(Trace::new),
+        captures: captures.map(create_capture).collect::<Result<_, Failure>>()?,
+    })
 }
 
 fn create(path: &Path) -> Result<Box<dyn Write + Send>, Failure> {

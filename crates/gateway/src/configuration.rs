@@ -10,6 +10,7 @@ use crate::adapter::replay::Replay;
 use crate::adapter::simulation::Simulation;
 use crate::destination::Sink;
 use crate::destination::file::Files;
+use crate::destination::influx::InfluxSink;
 use crate::destination::mqtt::MqttSink;
 #[cfg(feature = "postgres")]
 use crate::destination::postgres::PostgresSink;
@@ -122,6 +123,7 @@ macro_rules! sink {
 const SINKS: &[(&str, TakeSink)] = &[
     sink!("file", Files),
     sink!("mqtt", MqttSink),
+    sink!("influx", InfluxSink),
     #[cfg(feature = "postgres")]
     sink!("postgres", PostgresSink),
 ];

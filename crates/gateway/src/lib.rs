@@ -5,7 +5,7 @@
 //!
 //! - [`GatewayConfig`]: the sections `[gateway]`, `[[source]]` and `[[tag]]` of a file; [`fields`]: settings with their
 //!   lines; [`tag`]: what every tag has; [`value`]: types and conversions;
-//! - [`settings`]: what every source has; [`source`]: what a source is; [`adapter`]: the kinds of sources; [`fault`]: why one does not work; [`connect`], [`tls`], [`mqtt`]: connections;
+//! - [`settings`]: what every source has; [`source`]: what a source is; [`adapter`]: the kinds of sources; [`fault`]: why one does not work; [`connect`], [`tls`], [`mqtt`], [`http`]: connections;
 //!   [`json_path`], [`json_time`]: values within JSON; [`table`]: tags as CSV;
 //! - [`feed`]: where readings go: scaling, deadband, budget, quality; [`plant`]: nodes; [`statistics`]: counters;
 //! - [`destination`]: where values are sent, with a queue on disk for each destination;
@@ -22,6 +22,7 @@ pub mod fault;
 pub mod feed;
 pub mod fields;
 pub mod gateway;
+pub mod http;
 pub mod init;
 pub mod json_path;
 pub mod json_time;

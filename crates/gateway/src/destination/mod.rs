@@ -3,12 +3,13 @@
 //! - [`block`]: values as they are stored; [`tap`]: collects values from the feeds; [`pattern`]: which tags;
 //! - [`queue`]: the queue on disk; [`forward`]: from the tap to the queue to the destination; [`counters`]: what is counted;
 //! - [`settings`]: what every destination has; [`template`]: texts with placeholders;
-//! - [`file`], [`mqtt`], `postgres`: the kinds of destinations.
+//! - [`file`], [`influx`], [`mqtt`], `postgres`: the kinds of destinations.
 
 pub mod block;
 pub mod counters;
 pub mod file;
 pub mod forward;
+pub mod influx;
 pub mod mqtt;
 pub mod pattern;
 #[cfg(feature = "postgres")]

@@ -1,0 +1,179 @@
+//! Requests over HTTP/1.1 to one server, for sources and destinations.
+
+use crate::connect::{self, host_and_port, is_local};
+use crate::fault::Fault;
+use crate::fields::{Fields, Mistake};
+use core::time::Duration;
+use futures_util::future::BoxFuture;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Bytes;
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::header::{AUTHORIZATION, HOST, HeaderName, HeaderValue, USER_AGENT};
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+/// A server with a path, and how to connect to it.
+#[derive(Debug)]
+pub struct Endpoint {
+    host: String,
+    port: u16,
+    path: String,
+    is_tls: bool,
+    ca_file: Option<PathBuf>,
+    token_file: Option<PathBuf>,
+    /// What stands before the token: `Bearer`.
+    scheme: &'static str,
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// A connection.
+pub type Sender = SendRequest<Full<Bytes>>;
+
+impl Endpoint {
+    /// Takes the settings of a server: `url`, `token_file`, `allow_plaintext_token`, `headers` and `ca_file`.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn take(fields: &mut Fields, example: &str, scheme: &'static str) -> Result<Self, Mistake> {
+        let (line, url) = fields.required("url", example)?;
+        let (is_tls, rest) = match (url.strip_prefix("http://"), url.strip_prefix("https://")) {
+            (Some(rest), _) => (false, rest),
+            (None, Some(rest)) => (true, rest),
+            (None, None) => (false, ""),
+        };
+        let cut = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, path) = rest.split_at(cut);
+        let is_path = path.chars().all(|char| char.is_ascii_graphic() && char != '#');
+        let address = host_and_port(authority, if is_tls { 443 } else { 80 }).filter(|_| is_path);
+        let Some((host, port)) = address else {
+            let hint = "write \"http://host:port/path\" or \"https://host/path\", without a user";
+            return Err(fields.mistake_in(line, "url", "this is no URL", hint));
+        };
+        let folder = fields.path().parent().map(PathBuf::from).unwrap_or_default();
+        let token_file = fields.text("token_file")?.map(|file| folder.join(file));
+        let is_open = fields.flag("allow_plaintext_token")?.unwrap_or(false);
+        if token_file.is_some() && !is_tls && !is_local(&host) && !is_open {
+            let hint = "use https://, or set allow_plaintext_token = true where nobody can listen";
+            return Err(fields.mistake("the token would cross the network readably", hint));
+        }
+        let mut headers = Vec::new();
+        for entry in fields.texts("headers")?.unwrap_or_default() {
+            let header = entry.split_once(':').and_then(|(name, value)| {
+                Some((name.trim().parse::<HeaderName>().ok()?, value.trim().parse::<HeaderValue>().ok()?))
+            });
+            let Some(header) = header else {
+                let hint = "write headers = [\"Name: value\"]";
+                return Err(fields.mistake(format!("{entry:?} is no header"), hint));
+            };
+            headers.push(header);
+        }
+        Ok(Self {
+            host,
+            port,
+            path: if path.starts_with('/') { path.to_owned() } else { format!("/{path}") },
+            is_tls,
+            ca_file: fields.text("ca_file")?.map(|file| folder.join(file)),
+            token_file,
+            scheme,
+            headers,
+        })
+    }
+
+    /// Host and port.
+    #[must_use]
+    pub fn target(&self) -> String {
+        connect::target(&self.host, self.port)
+    }
+
+    /// The path of the URL, with its query.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Another path instead of that of the URL.
+    pub fn set_path(&mut self, path: String) {
+        self.path = path;
+    }
+
+    /// The URL without what follows `?`.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let path = self.path.split('?').next().unwrap_or_default();
+        format!("{}://{}{path}", if self.is_tls { "https" } else { "http" }, self.target())
+    }
+
+    /// Connects.
+    ///
+    /// # Errors
+    /// There is no connection within the deadline, or no trust.
+    pub async fn open(&self, deadline: Duration) -> Result<Sender, Fault> {
+        let target = self.target();
+        let fail = |error: &dyn core::fmt::Display| Fault::other(target.clone(), error);
+        let stream = connect::tcp(&self.host, self.port, deadline).await?;
+        let (sender, driver): (Sender, BoxFuture<'static, ()>) = if self.is_tls {
+            let connector = TlsConnector::from(Arc::clone(&crate::tls::client(self.ca_file.as_deref())?));
+            let name = ServerName::try_from(self.host.clone()).map_err(|error| fail(&error))?;
+            let stream = connector.connect(name, stream).await.map_err(|error| fail(&error))?;
+            let (sender, driver) = handshake(TokioIo::new(stream)).await.map_err(|error| fail(&error))?;
+            (sender, Box::pin(async move { drop(driver.await) }))
+        } else {
+            let (sender, driver) = handshake(TokioIo::new(stream)).await.map_err(|error| fail(&error))?;
+            (sender, Box::pin(async move { drop(driver.await) }))
+        };
+        // It ends with the sender.
+        tokio::spawn(driver);
+        Ok(sender)
+    }
+
+    /// Sends a request; gives the status and the body of the answer, of at most `body_max` bytes.
+    ///
+    /// # Errors
+    /// The token cannot be read, or there is no whole answer.
+    pub async fn ask(
+        &self,
+        sender: &mut Sender,
+        method: Method,
+        (name, value): (HeaderName, &'static str),
+        body: Bytes,
+        body_max: usize,
+    ) -> Result<(StatusCode, Bytes), Fault> {
+        let target = self.target();
+        let fail = |error: &dyn core::fmt::Display| self.failed(error);
+        let mut request = Request::builder()
+            .method(method)
+            .uri(&self.path)
+            .header(HOST, if matches!(self.port, 80 | 443) { &self.host } else { &target })
+            .header(name, value)
+            .header(USER_AGENT, "taktwerk-gateway");
+        if let Some(file) = &self.token_file {
+            // Read each time: tokens are renewed.
+            let token = taktwerk_config::file::read_text(file, 16 << 10);
+            let token = token.map_err(|error| Fault::connect(file.display().to_string(), &error))?;
+            let value = HeaderValue::try_from(format!("{} {}", self.scheme, token.trim()));
+            let mut value = value.map_err(|_| fail(&"the token has characters that a header cannot have"))?;
+            value.set_sensitive(true);
+            request = request.header(AUTHORIZATION, value);
+        }
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        let request = request.body(Full::new(body)).map_err(|error| fail(&error))?;
+        sender.ready().await.map_err(|error| fail(&error))?;
+        let answer = sender.send_request(request).await.map_err(|error| fail(&error))?;
+        let status = answer.status();
+        let body =
+            Limited::new(answer.into_body(), body_max).collect().await.map_err(|error| fail(&error))?;
+        Ok((status, body.to_bytes()))
+    }
+
+    /// A fault of this server.
+    pub fn failed(&self, error: &dyn core::fmt::Display) -> Fault {
+        let path = self.path.split('?').next().unwrap_or_default();
+        Fault::other(format!("{}{path}", self.target()), error)
+    }
+}

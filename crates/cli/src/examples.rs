@@ -116,6 +116,34 @@ Examples:
   taktwerk config check server.toml
   taktwerk config apply server.toml        to the server that runs with it";
 
+#[cfg(feature = "gateway")]
+pub(crate) const GATEWAY: &str = "\
+Examples:
+  taktwerk gateway check gateway.toml
+  taktwerk gateway browse mqtt://broker --for 30s
+  taktwerk gateway scan --modbus 10.0.0.1-20:502";
+
+#[cfg(feature = "gateway")]
+pub(crate) const GATEWAY_CHECK: &str = "\
+Examples:
+  taktwerk gateway check gateway.toml
+  taktwerk gateway check gateway.toml --strict --json";
+
+#[cfg(feature = "gateway")]
+pub(crate) const GATEWAY_BROWSE: &str = "\
+Examples:
+  taktwerk gateway browse gateway.toml oven              the source of a file, with its user and keys
+  taktwerk gateway browse mqtt://broker --for 30s --below 'line/#'
+  taktwerk gateway browse opc.tcp://plc8 --toml          tags to paste into the file
+  taktwerk gateway browse modbus://plc7:502";
+
+#[cfg(feature = "gateway")]
+pub(crate) const GATEWAY_SCAN: &str = "\
+Examples:
+  taktwerk gateway scan --modbus plc7 --units 1-32
+  taktwerk gateway scan --modbus 10.0.0.1-20:502 --json
+  taktwerk gateway scan --opcua opc.tcp://discovery:4840";
+
 pub(crate) const BACKUP: &str = "\
 Example:
   taktwerk backup server.toml backup.tar.gz";

@@ -1,6 +1,7 @@
 //! The `taktwerk` command.
 //!
-//! Each command is a module that holds its arguments and what it does: [`serve`], those in [`commands`], [`config`], [`user`],
+//! Each command is a module that holds its arguments and what it does: [`serve`], those in [`commands`], [`config`],
+//! `gateway`, [`user`],
 //! [`pubsub`] and [`bench`].
 //! What they share:
 //!
@@ -27,6 +28,8 @@ mod endpoint;
 mod event_stream;
 mod examples;
 mod failure;
+#[cfg(feature = "gateway")]
+mod gateway;
 mod interrupt;
 mod leftovers;
 mod logging;
@@ -125,6 +128,10 @@ enum Command {
     /// Write or check a configuration file.
     #[command(after_help = examples::CONFIG, subcommand)]
     Config(config::ConfigCommand),
+    /// Prepare the sources of a gateway: check files, look at devices, import tags.
+    #[cfg(feature = "gateway")]
+    #[command(after_help = examples::GATEWAY, subcommand)]
+    Gateway(gateway::GatewayCommand),
     /// Write an installation to one file: configuration, certificates, users, history.
     #[command(after_help = examples::BACKUP)]
     Backup(backup::BackupArgs),
@@ -213,6 +220,8 @@ fn run(command: &mut Command, output: Output, interrupt: &Interrupt) -> Result<(
         Command::Events(arguments) => events::run(arguments, output, interrupt),
         Command::Alarms(arguments) => alarms::run(arguments, output, interrupt),
         Command::Config(command) => config::run(command, output),
+        #[cfg(feature = "gateway")]
+        Command::Gateway(command) => gateway::run(command, output, interrupt),
         Command::Backup(arguments) => backup::run(arguments, output),
         Command::Restore(arguments) => backup::restore::run(arguments, output),
         Command::User(command) => user::run(command, output),

@@ -146,15 +146,40 @@ pub(crate) fn endpoints(arguments: &ConnectionArgs) -> Result<Vec<EndpointDescri
     endpoints_via(arguments, None)
 }
 
+/// What a discovery server knows: servers (Part 4 §5.5.2), and its own endpoints.
+#[cfg(feature = "gateway")]
+pub(crate) fn discovery(
+    arguments: &ConnectionArgs,
+) -> Result<(Vec<taktwerk_schema::ApplicationDescription>, Vec<EndpointDescription>), Failure> {
+    let url = arguments.endpoint.to_string();
+    let mut client = discovery_client(arguments, None)?;
+    let mut servers =
+        taktwerk_schema::FindServersRequest { endpoint_url: url.as_str().into(), ..Default::default() };
+    let servers = client.call(&mut servers).map_err(|error| failure(&error))?.servers;
+    let mut endpoints = GetEndpointsRequest { endpoint_url: url.as_str().into(), ..Default::default() };
+    let endpoints = client.call(&mut endpoints).map_err(|error| failure(&error))?.endpoints;
+    client.disconnect();
+    Ok((servers, endpoints))
+}
+
 fn endpoints_via(
     arguments: &ConnectionArgs,
     via: Option<EndpointUrl>,
 ) -> Result<Vec<EndpointDescription>, Failure> {
+    let url = arguments.endpoint.to_string();
+    let mut client = discovery_client(arguments, via)?;
+    let mut request = GetEndpointsRequest { endpoint_url: url.as_str().into(), ..Default::default() };
+    let response = client.call(&mut request).map_err(|error| failure(&error))?;
+    client.disconnect();
+    Ok(response.endpoints)
+}
+
+/// A connection for the discovery services, which need neither a session nor security.
+fn discovery_client(arguments: &ConnectionArgs, via: Option<EndpointUrl>) -> Result<BlockingClient, Failure> {
     let mut target = target(&arguments.endpoint, &arguments.security)?;
     target.session = false;
     target.discover = false;
     target.via = via;
-    let url = arguments.endpoint.to_string();
     // Discovery needs no certificates, so none are made or looked for.
     let config = ClientConfig {
         request_timeout: arguments.security.timeout,
@@ -162,11 +187,8 @@ fn endpoints_via(
         ..ClientConfig::default()
     };
     let connected = BlockingClient::connect(Arc::new(config), target);
-    let (mut client, _) = connected.map_err(|error| unreachable(&arguments.endpoint, &error))?;
-    let mut request = GetEndpointsRequest { endpoint_url: url.as_str().into(), ..Default::default() };
-    let response = client.call(&mut request).map_err(|error| failure(&error))?;
-    client.disconnect();
-    Ok(response.endpoints)
+    let (client, _) = connected.map_err(|error| unreachable(&arguments.endpoint, &error))?;
+    Ok(client)
 }
 
 /// Fills in what discovery would find, so that clients connect without asking.

@@ -96,6 +96,40 @@ fn mistakes_in_sources_and_tags_are_found_before_the_server_starts() {
     }
 }
 
+#[test]
+fn a_check_lists_all_mistakes_and_what_is_suspicious() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = "[[source]]\nname = \"plc\"\ntype = \"modbus\"\naddress = \"127.0.0.1\"\n";
+    let tag = |name: &str, more: &str| format!("[[tag]]\nsource = \"plc\"\nname = \"{name}\"\n{more}\n");
+    let wrong =
+        format!("{BASE}{source}{}{}", tag("a", "address = \"holdin:1\""), tag("b", "adress = \"coil:1\""));
+    let wrong = write(folder.path(), "wrong.toml", &wrong);
+    let check = taktwerk(&["gateway", "check", &wrong]);
+    assert_eq!(check.status.code(), Some(2));
+    let said = text(&check.stdout);
+    assert_eq!(said.lines().filter(|line| line.starts_with("error: ")).count(), 2, "{said}");
+    assert!(said.contains("wrong.toml:15: address: \"holdin:1\" is no Modbus address"), "{said}");
+    assert!(text(&check.stderr).contains("2 errors"), "{}", text(&check.stderr));
+    let float = |at: u16| format!("address = \"holding:{at}\"\nformat = \"float32\"");
+    let doubtful = format!("{BASE}{source}{}{}", tag("a", &float(0)), tag("b", &float(1)));
+    let doubtful = write(folder.path(), "doubtful.toml", &doubtful);
+    private(&doubtful);
+    let check = taktwerk(&["gateway", "check", &doubtful, "--json"]);
+    assert_eq!(check.status.code(), Some(0), "{}", text(&check.stderr));
+    let json: serde_json::Value = serde_json::from_slice(&check.stdout).unwrap();
+    assert_eq!(json["Errors"].as_array().map(Vec::len), Some(0));
+    assert_eq!(
+        (json["Warnings"][0]["Line"].as_u64(), json["Warnings"][0]["Key"].as_str()),
+        (Some(17), Some("address"))
+    );
+    assert_eq!(json["Sources"][0]["Tags"], 2);
+    assert_eq!(taktwerk(&["gateway", "check", &doubtful, "--strict"]).status.code(), Some(2));
+    let empty = write(folder.path(), "empty.toml", BASE);
+    let check = taktwerk(&["gateway", "check", &empty]);
+    assert_eq!(check.status.code(), Some(2));
+    assert!(text(&check.stdout).contains("there is no [[source]]"), "{}", text(&check.stdout));
+}
+
 const BASE: &str = "[server]\nbind = [\"127.0.0.1:0\"]\n[security]\npolicies = []\nnone = true\n\
                     [identities]\nanonymous = true\n";
 

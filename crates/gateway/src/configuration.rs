@@ -15,14 +15,14 @@ use crate::destination::mqtt::MqttSink;
 #[cfg(feature = "postgres")]
 use crate::destination::postgres::PostgresSink;
 use crate::destination::settings::DestinationSettings;
-use crate::fields::{Fields, Mistake, Sections};
+use crate::fields::{Fields, Mistake, Sections, Setting};
 use crate::settings::SourceSettings;
 use crate::source::{Adapter, Placement};
 use crate::table;
 use crate::tag::Tag;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The namespace of tags, unless the file names one.
 pub const NAMESPACE_DEFAULT: &str = "urn:taktwerk:gateway";
@@ -55,8 +55,23 @@ pub struct SourceConfig {
     pub settings: SourceSettings,
     /// The kind of source, with its tags.
     pub adapter: Box<dyn Adapter>,
-    /// Its variables, in the order of their positions.
-    pub tags: Vec<(Tag, Placement)>,
+    /// Its tags in the order of the file.
+    pub tags: Vec<TagConfig>,
+    /// The line of its section.
+    pub line: usize,
+}
+
+/// A tag to be.
+#[derive(Debug, Clone)]
+pub struct TagConfig {
+    /// What every tag has.
+    pub tag: Tag,
+    /// What becomes of it.
+    pub placement: Placement,
+    /// The file that it is in: the configuration, or a table.
+    pub path: PathBuf,
+    /// Its line there.
+    pub line: usize,
 }
 
 impl core::fmt::Debug for GatewayConfig {
@@ -134,70 +149,108 @@ impl GatewayConfig {
     /// # Errors
     /// The first mistake, with its line.
     pub fn parse(path: &Path, text: &str) -> Result<Option<Self>, Mistake> {
-        let sections = Sections::parse(path, text)?;
+        let (config, mistakes) = Self::examine(path, text);
+        match mistakes.into_iter().next() {
+            Some(mistake) => Err(mistake),
+            None => Ok(config),
+        }
+    }
+
+    /// Reads the sections like [`Self::parse`] and goes on after mistakes: what could be read, and all mistakes.
+    #[must_use]
+    pub fn examine(path: &Path, text: &str) -> (Option<Self>, Vec<Mistake>) {
+        let sections = match Sections::parse(path, text) {
+            Ok(sections) => sections,
+            Err(mistake) => return (None, vec![mistake]),
+        };
         let is_empty = sections.sources.is_empty() && sections.tags.is_empty();
         if sections.gateway.is_none() && is_empty && sections.destinations.is_empty() {
-            return Ok(None);
+            return (None, Vec::new());
         }
-        let (mut namespace, mut threads) = (NAMESPACE_DEFAULT.to_owned(), 1);
-        if let Some(mut fields) = sections.gateway {
-            namespace = fields.text("namespace")?.unwrap_or(namespace);
-            threads = fields.integer("threads", 1, THREADS_MAX)?.unwrap_or(1) as usize;
-            fields.finish()?;
+        let mut mistakes = Vec::new();
+        let mut config = Self {
+            namespace: NAMESPACE_DEFAULT.to_owned(),
+            threads: 1,
+            sources: Vec::new(),
+            destinations: Vec::new(),
+        };
+        if let Some(fields) = sections.gateway {
+            mistakes.extend(config.take_gateway(fields).err());
         }
-        let mut sources: Vec<SourceConfig> = Vec::new();
+        // Tags of a source that has a mistake are not told that there is no such source.
+        let mut broken = BTreeSet::new();
         let mut lines: Vec<(usize, Fields)> = Vec::new();
         for mut fields in sections.sources {
-            let source = take_source(&mut fields)?;
-            if sources.iter().any(|other| other.settings.name == source.settings.name) {
-                let problem = format!("there are two sources {:?}", source.settings.name);
-                return Err(fields.mistake(problem, "give each its own name"));
+            let name = match fields.get("name") {
+                Some(Setting::Text(name)) => name.clone(),
+                _ => String::new(),
+            };
+            match take_source(&mut fields) {
+                Ok(source) if config.sources.iter().any(|other| other.settings.name == name) => {
+                    let problem = format!("there are two sources {:?}", source.settings.name);
+                    mistakes.push(fields.mistake(problem, "give each its own name"));
+                }
+                Ok(source) => {
+                    lines.push((config.sources.len(), fields));
+                    config.sources.push(source);
+                }
+                Err(mistake) => {
+                    mistakes.push(mistake);
+                    broken.insert(name);
+                }
             }
-            lines.push((sources.len(), fields));
-            sources.push(source);
         }
         let mut tags = Vec::new();
         for (index, fields) in &mut lines {
-            let Some((line, table)) = fields.text_at("tags")? else { continue };
-            let table = path.parent().unwrap_or(Path::new("")).join(table);
-            let name = sources.get(*index).map(|source| source.settings.name.as_str()).unwrap_or_default();
-            let read = table::read(&table, name).map_err(|mistake| match mistake.line {
-                // The file itself cannot be read: the mistake is here.
-                0 => fields.mistake_in(
-                    line,
-                    "tags",
-                    mistake.to_string(),
-                    "paths start from the folder of this file",
-                ),
-                _ => mistake,
-            })?;
-            tags.extend(read);
+            let name =
+                config.sources.get(*index).map(|source| source.settings.name.as_str()).unwrap_or_default();
+            match tags_of_table(path, name, fields) {
+                Ok(read) => tags.extend(read),
+                Err(mistake) => mistakes.push(mistake),
+            }
         }
         tags.extend(sections.tags);
         let mut names = Names::default();
         for mut fields in tags {
-            let tag = Tag::take(&mut fields)?;
-            add_tag(&mut sources, tag, &mut fields, &mut names)?;
+            match Tag::take(&mut fields) {
+                Ok(tag) if broken.contains(&tag.source) => {}
+                Ok(tag) => {
+                    mistakes.extend(add_tag(&mut config.sources, tag, &mut fields, &mut names).err());
+                }
+                Err(mistake) => mistakes.push(mistake),
+            }
         }
         for (_, fields) in lines {
-            fields.finish()?;
+            mistakes.extend(fields.finish().err());
         }
-        let mut destinations: Vec<DestinationConfig> = Vec::new();
-        for mut fields in sections.destinations {
-            let destination = take_destination(&mut fields)?;
-            for other in &destinations {
-                if other.settings.name == destination.settings.name {
-                    let problem = format!("there are two destinations {:?}", destination.settings.name);
-                    return Err(fields.mistake(problem, "give each its own name"));
-                }
-                if other.settings.queue == destination.settings.queue {
-                    let problem = format!("{:?} has the same queue", other.settings.name);
-                    return Err(fields.mistake(problem, "give each its own file"));
-                }
+        for fields in sections.destinations {
+            mistakes.extend(config.take_destination(fields).err());
+        }
+        (Some(config), mistakes)
+    }
+
+    fn take_gateway(&mut self, mut fields: Fields) -> Result<(), Mistake> {
+        if let Some(namespace) = fields.text("namespace")? {
+            self.namespace = namespace;
+        }
+        self.threads = fields.integer("threads", 1, THREADS_MAX)?.unwrap_or(1) as usize;
+        fields.finish()
+    }
+
+    fn take_destination(&mut self, mut fields: Fields) -> Result<(), Mistake> {
+        let destination = take_destination(&mut fields)?;
+        for other in &self.destinations {
+            if other.settings.name == destination.settings.name {
+                let problem = format!("there are two destinations {:?}", destination.settings.name);
+                return Err(fields.mistake(problem, "give each its own name"));
             }
-            destinations.push(destination);
+            if other.settings.queue == destination.settings.queue {
+                let problem = format!("{:?} has the same queue", other.settings.name);
+                return Err(fields.mistake(problem, "give each its own file"));
+            }
         }
-        Ok(Some(Self { namespace, threads, sources, destinations }))
+        self.destinations.push(destination);
+        Ok(())
     }
 
     /// How many tags there are.
@@ -209,7 +262,7 @@ impl GatewayConfig {
     /// Whether a tag is to be recorded.
     #[must_use]
     pub fn historizes(&self) -> bool {
-        self.sources.iter().flat_map(|source| &source.tags).any(|(tag, _)| tag.historize)
+        self.sources.iter().flat_map(|source| &source.tags).any(|it| it.tag.historize)
     }
 }
 
@@ -224,7 +277,18 @@ fn take_source(fields: &mut Fields) -> Result<SourceConfig, Mistake> {
     let kind = fields.meaning(line, "type", &kind, &kinds)?;
     let settings = SourceSettings::take(fields, name, kind.interval)?;
     let adapter = (kind.take)(fields, &settings)?;
-    Ok(SourceConfig { settings, adapter, tags: Vec::new() })
+    Ok(SourceConfig { settings, adapter, tags: Vec::new(), line: fields.line() })
+}
+
+/// The tags of the table that a source names.
+fn tags_of_table(path: &Path, source: &str, fields: &mut Fields) -> Result<Vec<Fields>, Mistake> {
+    let Some((line, table)) = fields.text_at("tags")? else { return Ok(Vec::new()) };
+    let table = path.parent().unwrap_or(Path::new("")).join(table);
+    table::read(&table, source).map_err(|mistake| match mistake.line {
+        // The file itself cannot be read: the mistake is here.
+        0 => fields.mistake_in(line, "tags", mistake.to_string(), "paths start from the folder of this file"),
+        _ => mistake,
+    })
 }
 
 fn take_destination(fields: &mut Fields) -> Result<DestinationConfig, Mistake> {
@@ -293,9 +357,11 @@ fn add_tag(
     let Some(source) = sources.iter_mut().find(|source| source.settings.name == tag.source) else {
         return Ok(());
     };
-    let position =
-        source.tags.iter().filter(|(_, placement)| matches!(placement, Placement::Variable(_))).count();
+    let position = source.tags.iter().filter(|it| matches!(it.placement, Placement::Variable(_))).count();
     let placement = source.adapter.add_tag(&tag, fields, position)?;
+    // The source has it from here on, whatever else is wrong with it.
+    let (path, line) = (fields.path().to_owned(), fields.line());
+    source.tags.push(TagConfig { tag: tag.clone(), placement, path, line });
     if let Placement::Variable(kind) = placement {
         names.add(&tag, fields)?;
         let native = tag.kind_for(kind);
@@ -305,9 +371,7 @@ fn add_tag(
             return Err(fields.mistake(problem, "remove them"));
         }
     }
-    fields.finish()?;
-    source.tags.push((tag, placement));
-    Ok(())
+    fields.finish()
 }
 
 #[cfg(test)]

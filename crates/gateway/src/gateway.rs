@@ -1,6 +1,6 @@
 //! A running gateway: its nodes, its tasks and its statistics.
 
-use crate::configuration::{DestinationConfig, GatewayConfig, SourceConfig};
+use crate::configuration::{DestinationConfig, GatewayConfig, SourceConfig, TagConfig};
 use crate::destination::Sink;
 use crate::destination::forward::{Destination, DestinationView};
 use crate::destination::queue::QueueError;
@@ -70,9 +70,9 @@ impl PreparedGateway {
         }
         let taps: Vec<_> = destinations.iter().map(|(destination, _)| destination.tap()).collect();
         let mut sources = Vec::new();
-        for SourceConfig { settings, adapter, tags } in config.sources {
+        for SourceConfig { settings, adapter, tags, .. } in config.sources {
             let (feed, writes) = Feed::new(settings, Arc::clone(&plant), taps.clone());
-            for (tag, placement) in &tags {
+            for TagConfig { tag, placement, .. } in &tags {
                 let Placement::Variable(kind) = placement else { continue };
                 feed.add(tag, *kind).map_err(|error| GatewayError::Node {
                     source_name: tag.source.clone(),

@@ -76,6 +76,26 @@ impl JsonPath {
     }
 }
 
+/// The path of names from the outside in, as [`JsonPath::parse`] reads it; `None` if it cannot be written.
+#[must_use]
+pub fn written(names: &[String]) -> Option<String> {
+    let mut path = "$".to_owned();
+    for name in names {
+        let is_plain = !name.is_empty()
+            && name.chars().all(|char| char.is_alphanumeric() || matches!(char, '_' | '-' | ':'));
+        if is_plain {
+            path.push('.');
+            path.push_str(name);
+            continue;
+        }
+        let quote = ['\'', '"'].into_iter().find(|quote| !name.contains(*quote))?;
+        path.extend(['[', quote]);
+        path.push_str(name);
+        path.extend([quote, ']']);
+    }
+    Some(path)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,5 +115,19 @@ mod tests {
         for wrong in ["a..b", "a.b[", "a[x]", "a['b]", ".", "a.", "$a[0]b", "[é"] {
             assert_eq!(JsonPath::parse(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn paths_are_written_as_they_are_read() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        for (path, text) in [
+            (names(&["a", "b-1"]), "$.a.b-1"),
+            (names(&["a.b", "it's", "say \"x\"", ""]), "$['a.b'][\"it's\"]['say \"x\"']['']"),
+        ] {
+            assert_eq!(written(&path).as_deref(), Some(text));
+            let steps = path.iter().cloned().map(Step::Name).collect();
+            assert_eq!(JsonPath::parse(text), Some(JsonPath(steps)));
+        }
+        assert_eq!(written(&names(&["'\""])), None);
     }
 }

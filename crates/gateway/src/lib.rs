@@ -9,7 +9,8 @@
 //!   [`json_path`], [`json_time`]: values within JSON; [`table`]: tags as CSV;
 //! - [`feed`]: where readings go: scaling, deadband, budget, quality; [`plant`]: nodes; [`statistics`]: counters;
 //! - [`destination`]: where values are sent, with a queue on disk for each destination;
-//! - [`init`]: files to begin with;
+//! - [`init`]: files to begin with; [`import`]: files of other products; [`review`]: what is allowed in a file but probably not meant; [`discover`], [`offer`]: what
+//!   sources offer;
 //! - [`supervisor`]: running sources again and again; [`gateway`]: all of it beside a server.
 
 #![forbid(unsafe_code)]
@@ -18,17 +19,21 @@ pub mod adapter;
 pub mod configuration;
 pub mod connect;
 pub mod destination;
+pub mod discover;
 pub mod fault;
 pub mod feed;
 pub mod fields;
 pub mod gateway;
 pub mod http;
+pub mod import;
 pub mod init;
 pub mod json_path;
 pub mod json_time;
 pub mod mqtt;
+pub mod offer;
 mod pause;
 pub mod plant;
+pub mod review;
 pub mod settings;
 pub mod source;
 pub mod statistics;

@@ -3,6 +3,8 @@
 use crate::fault::Fault;
 use crate::feed::{Feed, Writes};
 use crate::fields::{Fields, Mistake};
+use crate::offer::{Offer, Question};
+use crate::settings::SourceSettings;
 use crate::tag::Tag;
 use crate::value::Kind;
 use futures_util::future::BoxFuture;
@@ -14,6 +16,19 @@ pub enum Placement {
     Variable(Kind),
     /// The source adds variables for it while it runs.
     Later,
+}
+
+/// Something that is allowed but probably not meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Advice {
+    /// The tag; `None` if it is about the source.
+    pub position: Option<usize>,
+    /// The key.
+    pub key: &'static str,
+    /// What is suspicious.
+    pub problem: String,
+    /// What would be better.
+    pub hint: String,
 }
 
 /// A kind of source. One value is one source.
@@ -29,6 +44,25 @@ pub trait Adapter: Send {
     /// # Errors
     /// The first mistake.
     fn add_tag(&mut self, tag: &Tag, fields: &mut Fields, position: usize) -> Result<Placement, Mistake>;
+
+    /// Whether it may add variables that no tag names.
+    fn finds_variables(&self) -> bool {
+        false
+    }
+
+    /// What is allowed in its settings and tags but probably not meant; `names` are those of its tags by their positions.
+    fn review(&self, _settings: &SourceSettings, _names: &[String]) -> Vec<Advice> {
+        Vec::new()
+    }
+
+    /// Asks the source what it offers.
+    ///
+    /// # Errors
+    /// It does not answer, or its kind cannot tell.
+    fn offers<'a>(&'a mut self, _question: &'a Question) -> BoxFuture<'a, Result<Vec<Offer>, Fault>> {
+        let fault = Fault::other(self.describe(), "a source of this type does not tell what it offers");
+        Box::pin(core::future::ready(Err(fault)))
+    }
 
     /// Connects, delivers readings to the feed, and carries out writes, until something fails. It never blocks the thread.
     fn run<'a>(&'a mut self, feed: &'a Feed, writes: &'a mut Writes) -> BoxFuture<'a, Result<(), Fault>>;

@@ -99,7 +99,7 @@ mod tests {
         std::fs::write(folder.path().join("tags.csv"), format!("\u{feff}{table}")).unwrap();
         let file = folder.path().join("g.toml");
         let config = GatewayConfig::parse(&file, &format!("{SOURCE}tags = \"tags.csv\"\n")).unwrap().unwrap();
-        let (tag, _) = &config.sources[0].tags[0];
+        let tag = &config.sources[0].tags[0].tag;
         assert_eq!((tag.name.as_str(), tag.range, tag.historize), ("A, B", Some((0.0, 10.5)), true));
         assert_eq!(config.tag_count(), 2);
     }

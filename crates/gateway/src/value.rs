@@ -30,6 +30,12 @@ pub const TYPES: [(&str, BuiltInType); 14] = [
     ("ByteString", BuiltInType::ByteString),
 ];
 
+impl core::fmt::Display for Kind {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{}{}", self.element, if self.is_array { "[]" } else { "" })
+    }
+}
+
 impl Kind {
     /// A single value.
     #[must_use]

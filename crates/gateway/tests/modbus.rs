@@ -7,7 +7,12 @@ mod stand;
 
 use device::{Device, Mood};
 use stand::{MS, Stand};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
+use taktwerk_gateway::adapter::modbus::link::Way;
+use taktwerk_gateway::discover;
+use taktwerk_gateway::offer::Question;
 use taktwerk_types::StatusCode;
 use tokio::time::sleep;
 
@@ -200,4 +205,55 @@ async fn without_a_device_the_error_says_where_and_why() {
     let error = stand.source("plc").statistics.last_error.unwrap();
     assert_eq!(error, format!("cannot connect to {port}: connection refused"));
     stand.end().await;
+}
+
+#[test]
+fn a_scan_finds_the_units_that_answer_and_what_they_are() {
+    let device = Device::start(10);
+    *device.units.lock().unwrap() = vec![1, 5];
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let way = |address: std::net::SocketAddr| Way::Tcp("127.0.0.1".to_owned(), address.port());
+    let mut seen = 0;
+    let ways = vec![way(device.address), way(nobody)];
+    let found =
+        discover::scan_modbus(ways, &[0, 1, 5, 6], 200 * MS, &Arc::default(), |done| seen = done).unwrap();
+    assert_eq!((found.len(), seen), (2, 2));
+    let units = found[0].units.as_ref().unwrap();
+    assert_eq!(units.iter().map(|unit| unit.number).collect::<Vec<_>>(), [1, 5]);
+    assert_eq!(units[0].identity, [(0, "Example".to_owned()), (1, "Oven 7".to_owned())]);
+    assert_eq!(units[0].exception, None);
+    assert!(found[1].units.as_ref().unwrap_err().to_string().contains("refused"));
+    // A gateway says that there is nobody behind it; a device that refuses the register is there.
+    device.set(Mood::Refuses(11));
+    let ask =
+        || discover::scan_modbus(vec![way(device.address)], &[1], 200 * MS, &Arc::default(), |_| {}).unwrap();
+    assert_eq!(ask()[0].units.as_ref().unwrap().len(), 0);
+    device.set(Mood::Refuses(2));
+    let units = ask().remove(0).units.unwrap();
+    assert!(units[0].exception.as_ref().unwrap().contains("Illegal data address"), "{units:?}");
+    device.set(Mood::HangsUp);
+    assert_eq!(ask()[0].units.as_ref().unwrap().len(), 0);
+    let before = device.asked();
+    let stop = Arc::new(AtomicBool::new(true));
+    let stopped = discover::scan_modbus(vec![way(device.address)], &[1], 200 * MS, &stop, |_| {}).unwrap();
+    assert_eq!((stopped.len(), device.asked()), (0, before));
+}
+
+#[test]
+fn a_source_tells_what_its_units_are() {
+    let device = Device::start(10);
+    *device.units.lock().unwrap() = vec![1];
+    let mut source = discover::source_of_url(&format!("modbus://{}", device.address)).unwrap();
+    source.settings.deadline = 500 * MS;
+    let question = Question {
+        settings: source.settings.clone(),
+        within: MS,
+        below: None,
+        most: 10,
+        stop: Arc::default(),
+    };
+    let offers = discover::offers(&mut source, &question).unwrap();
+    let told: Vec<(&str, &str)> = offers.iter().map(|it| (it.name.as_str(), it.value.as_str())).collect();
+    assert_eq!(told, [("VendorName", "Example"), ("ProductCode", "Oven 7")]);
+    assert_eq!(offers[0].tag("plc"), None, "an identity is no tag");
 }

@@ -7,8 +7,12 @@ mod stand;
 use rumqttc::{Client as Publisher, MqttOptions, QoS};
 use stand::{MS, Stand};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use taktwerk_gateway::offer::Question;
+use taktwerk_gateway::{GatewayConfig, discover};
 use taktwerk_types::{StatusCode, UtcTime};
 
 struct Broker {
@@ -164,4 +168,36 @@ async fn messages_of_3_1_1_become_values() {
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_of_5_become_values() {
     messages_become_values("5").await;
+}
+
+#[test]
+fn a_broker_tells_its_topics() {
+    let Some(broker) = Broker::start(free_port()) else { return };
+    let publisher = broker.publisher();
+    // The broker keeps them for those who come later.
+    publisher.publish("line/1/temperature", QoS::AtLeastOnce, true, "20.5").unwrap();
+    publisher.publish("line/1/state", QoS::AtLeastOnce, true, "{\"speed\": 3, \"mode\": \"auto\"}").unwrap();
+    publisher.publish("other", QoS::AtLeastOnce, true, "x").unwrap();
+    for version in ["3.1.1", "5"] {
+        let text = source(broker.port, version);
+        let mut config = GatewayConfig::parse(Path::new("g.toml"), &text).unwrap().unwrap();
+        let source = &mut config.sources[0];
+        let question = Question {
+            settings: source.settings.clone(),
+            within: Duration::from_secs(1),
+            below: Some("line/#".to_owned()),
+            most: 100,
+            stop: Arc::default(),
+        };
+        let end = Instant::now() + Duration::from_secs(20);
+        loop {
+            let offers = discover::offers(source, &question).unwrap();
+            let told: Vec<&str> = offers.iter().map(|offer| offer.address.as_str()).collect();
+            // Messages may still be on their way to the broker.
+            if told == ["line/1/state $.mode", "line/1/state $.speed", "line/1/temperature"] {
+                break;
+            }
+            assert!(Instant::now() < end, "{told:?}");
+        }
+    }
 }

@@ -5,8 +5,12 @@
 mod stand;
 
 use stand::{MS, Stand};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use taktwerk::{Client, RunningServer, Server, Unit, Variable};
+use taktwerk_gateway::offer::Question;
+use taktwerk_gateway::{GatewayConfig, discover};
 use taktwerk_types::{BuiltInType, NodeId, StatusCode, UaString, Variant};
 use tokio::time::sleep;
 
@@ -156,4 +160,35 @@ async fn a_server_that_accepts_and_says_nothing_is_given_up_in_time() {
     let other = stand.source("ok").statistics;
     assert!(other.answers > 20 && other.missed == 0, "{other:?}");
     stand.end().await;
+}
+
+#[test]
+fn a_server_tells_its_variables_and_they_become_tags() {
+    let other = other("127.0.0.1:0");
+    let mut found = discover::source_of_url(&other.server.url()).unwrap();
+    let mut question = Question {
+        settings: found.settings.clone(),
+        within: MS,
+        below: None,
+        most: 100,
+        stop: Arc::default(),
+    };
+    let offers = discover::offers(&mut found, &question).unwrap();
+    let setpoint = offers.iter().find(|offer| offer.name == "Setpoint").unwrap();
+    assert_eq!(setpoint.path, ["Plant", "Boiler"]);
+    assert_eq!((setpoint.kind.as_str(), setpoint.value.as_str()), ("Double", "60.0"));
+    // What it offers is a configuration that can be read back.
+    let tags: Vec<String> = offers.iter().filter_map(|offer| offer.tag("up")).collect();
+    let tags: Vec<&String> = tags.iter().filter(|tag| !tag.contains("second")).collect();
+    let text = tags.iter().map(|tag| tag.as_str()).collect::<String>();
+    let text = format!("{}{text}", source(&other.server, ""));
+    let config = GatewayConfig::parse(Path::new("g.toml"), &text).unwrap().unwrap();
+    assert_eq!(config.tag_count(), tags.len());
+    assert!(config.tag_count() >= 4, "{text}");
+    assert!(text.contains("access = \"read-write\""), "{text}");
+    question.most = 2;
+    assert_eq!(discover::offers(&mut found, &question).unwrap().len(), 2);
+    question.below = Some("nsu=urn:example:plant;s=Nothing".to_owned());
+    let nothing = discover::offers(&mut found, &question);
+    assert!(nothing.as_ref().map_or(true, Vec::is_empty), "{nothing:?}");
 }

@@ -4,13 +4,14 @@ use crate::fault::Fault;
 use crate::feed::{Feed, Reading, Writes};
 use crate::fields::{Fields, Mistake};
 use crate::http::{Endpoint, Sender};
-use crate::json_path::JsonPath;
+use crate::json_path::{JsonPath, written};
 use crate::json_time::time_of;
+use crate::offer::{Offer, Question, quoted};
 use crate::settings::SourceSettings;
 use crate::source::{Adapter, Placement};
 use crate::statistics::Count;
 use crate::tag::{Access, Tag};
-use crate::value::Kind;
+use crate::value::{Kind, kind_of_json};
 use core::time::Duration;
 use futures_util::future::BoxFuture;
 use hyper::body::Bytes;
@@ -108,6 +109,42 @@ impl Http {
     }
 }
 
+/// The values of an answer that are no objects, with the names that lead to them.
+fn leaves<'a>(json: &'a Json, path: &mut Vec<String>, found: &mut Vec<(Vec<String>, &'a Json)>, most: usize) {
+    match json {
+        // serde_json has bounded the depth.
+        Json::Object(entries) => {
+            for (name, value) in entries {
+                path.push(name.clone());
+                leaves(value, path, found, most);
+                path.pop();
+            }
+        }
+        Json::Null => {}
+        value if found.len() < most => found.push((path.clone(), value)),
+        _ => {}
+    }
+}
+
+fn offer(path: &[String], json: &Json) -> Option<Offer> {
+    let (name, folders) = path.split_last()?;
+    let address = written(path)?;
+    let kind = kind_of_json(json);
+    let mut settings = vec![("json", quoted(&address)), ("type", quoted(&kind.element.to_string()))];
+    if kind.is_array {
+        settings.push(("array", "true".to_owned()));
+    }
+    let path = folders.to_vec();
+    Some(Offer {
+        address,
+        name: name.clone(),
+        path,
+        kind: kind.to_string(),
+        value: json.to_string(),
+        settings,
+    })
+}
+
 impl Adapter for Http {
     fn describe(&self) -> String {
         self.endpoint.describe()
@@ -131,6 +168,20 @@ impl Adapter for Http {
         let kind = Kind { element, is_array: fields.flag("array")?.unwrap_or(false) };
         self.tags.push(HttpTag { value, time, kind });
         Ok(Placement::Variable(kind))
+    }
+
+    fn offers<'a>(&'a mut self, question: &'a Question) -> BoxFuture<'a, Result<Vec<Offer>, Fault>> {
+        Box::pin(async move {
+            let (target, deadline) = (self.endpoint.target(), question.settings.deadline);
+            let json = timeout(deadline, async { self.ask(&mut self.endpoint.open(deadline).await?).await });
+            let json = match json.await {
+                Ok(json) => json?,
+                Err(_) => return Err(Fault::NoAnswer { target, after: deadline }),
+            };
+            let mut parts = Vec::new();
+            leaves(&json, &mut Vec::new(), &mut parts, question.most);
+            Ok(parts.into_iter().filter_map(|(path, json)| offer(&path, json)).collect())
+        })
     }
 
     fn run<'a>(&'a mut self, feed: &'a Feed, writes: &'a mut Writes) -> BoxFuture<'a, Result<(), Fault>> {

@@ -317,6 +317,10 @@ impl Adapter for Program {
         Ok(Placement::Variable(kind))
     }
 
+    fn finds_variables(&self) -> bool {
+        true
+    }
+
     fn run<'a>(&'a mut self, feed: &'a Feed, writes: &'a mut Writes) -> BoxFuture<'a, Result<(), Fault>> {
         Box::pin(self.session(feed, writes))
     }

@@ -109,6 +109,12 @@ impl Connection {
             Self { client: Client::V4(client), events: Events::V4(Box::new(events)) }
         })
     }
+
+    /// Says goodbye, so that the broker does not take the end of the connection for a failure.
+    pub async fn disconnect(mut self, target: &str) {
+        let is_queued = self.client.disconnect();
+        while is_queued && self.events.next(target).await.is_ok() {}
+    }
 }
 
 impl Events {
@@ -169,6 +175,14 @@ impl Events {
 }
 
 impl Client {
+    /// Says goodbye; false if there is no room.
+    fn disconnect(&self) -> bool {
+        match self {
+            Self::V4(client) => client.try_disconnect().is_ok(),
+            Self::V5(client) => client.try_disconnect().is_ok(),
+        }
+    }
+
     /// Asks for topics; false if the filter is none.
     pub fn subscribe(&self, filter: &str, qos: u8) -> bool {
         match self {

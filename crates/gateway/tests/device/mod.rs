@@ -32,6 +32,8 @@ pub(crate) struct Device {
     pub(crate) units: Mutex<Vec<u8>>,
     /// Whether it knows function 22.
     pub(crate) masks: bool,
+    /// Whether it says what it is.
+    pub(crate) identifies: bool,
 }
 
 impl Device {
@@ -45,6 +47,7 @@ impl Device {
             requests: AtomicUsize::new(0),
             units: Mutex::new((0..=255).collect()),
             masks: false,
+            identifies: true,
         });
         let weak = Arc::downgrade(&device);
         std::thread::spawn(move || {
@@ -137,6 +140,15 @@ impl Device {
                     *word = number(6 + at * 2) as u16;
                 }
                 request[..5].to_vec()
+            }
+            // Device identification: vendor and product.
+            43 if self.identifies => {
+                let mut answer = vec![43, 14, 1, 1, 0, 0, 2];
+                for (id, text) in [(0, "Example"), (1, "Oven 7")] {
+                    answer.extend([id, text.len() as u8]);
+                    answer.extend(text.bytes());
+                }
+                answer
             }
             22 if self.masks => {
                 let Some(word) = holding.get_mut(number(1)) else { return refuse(2) };

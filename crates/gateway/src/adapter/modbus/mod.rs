@@ -1,7 +1,8 @@
 //! Modbus devices: TCP, RTU over TCP, and serial lines.
 //!
 //! - [`address`]: what tags say; [`registers`]: values in registers; [`plan`]: which requests read them;
-//! - [`link`]: the connection and what errors mean; `poll`: reading and writing.
+//! - [`link`]: the connection and what errors mean; `poll`: reading and writing; `review`: warnings;
+//!   [`scan`]: which units there are.
 //!
 //! A line has one request under way at a time. A unit that does not answer is asked again after a pause of its own, so
 //! that the others on the line are read on time.
@@ -11,13 +12,16 @@ pub mod link;
 pub mod plan;
 mod poll;
 pub mod registers;
+mod review;
+pub mod scan;
 
 use crate::connect::host_and_port;
 use crate::fault::Fault;
 use crate::feed::{Feed, Writes};
 use crate::fields::{Fields, Mistake};
+use crate::offer::{Offer, Question};
 use crate::settings::SourceSettings;
-use crate::source::{Adapter, Placement};
+use crate::source::{Adapter, Advice, Placement};
 use crate::tag::{Access, Tag};
 use address::{Defaults, ORDERS, Point};
 use futures_util::future::BoxFuture;
@@ -101,6 +105,14 @@ impl Adapter for Modbus {
         let kind = point.kind();
         self.points.push(point);
         Ok(Placement::Variable(kind))
+    }
+
+    fn review(&self, settings: &SourceSettings, names: &[String]) -> Vec<Advice> {
+        review::review(self, settings, names)
+    }
+
+    fn offers<'a>(&'a mut self, question: &'a Question) -> BoxFuture<'a, Result<Vec<Offer>, Fault>> {
+        Box::pin(scan::offers(self, question))
     }
 
     fn run<'a>(&'a mut self, feed: &'a Feed, writes: &'a mut Writes) -> BoxFuture<'a, Result<(), Fault>> {

@@ -1,7 +1,9 @@
 //! Values from an MQTT broker, 3.1.1 and 5.
 //!
-//! - [`topic`]: filters and templates; [`payload`]: what a message means; `session`: one connection.
+//! - [`topic`]: filters and templates; [`payload`]: what a message means; `session`: one connection; `offers`: the topics
+//!   of a broker.
 
+mod offers;
 pub mod payload;
 mod session;
 pub mod topic;
@@ -11,6 +13,7 @@ use crate::feed::{Feed, Writes};
 use crate::fields::{Fields, Mistake};
 use crate::json_path::JsonPath;
 use crate::mqtt::Broker;
+use crate::offer::{Offer, Question};
 use crate::settings::SourceSettings;
 use crate::source::{Adapter, Placement};
 use crate::tag::{Access, Tag};
@@ -110,6 +113,10 @@ impl Adapter for Mqtt {
         let position = (placement != Placement::Later).then_some(position);
         self.maps.push(Map { tag: tag.clone(), filter, topic, reader, position, write });
         Ok(placement)
+    }
+
+    fn offers<'a>(&'a mut self, question: &'a Question) -> BoxFuture<'a, Result<Vec<Offer>, Fault>> {
+        Box::pin(offers::offers(self, question))
     }
 
     fn run<'a>(&'a mut self, feed: &'a Feed, writes: &'a mut Writes) -> BoxFuture<'a, Result<(), Fault>> {

@@ -25,6 +25,7 @@ pub(super) struct Found {
     pub(super) range: Option<(f64, f64)>,
     pub(super) units: Option<EUInformation>,
     pub(super) description: Option<String>,
+    pub(super) value: Option<Variant>,
 }
 
 struct Seen {
@@ -139,6 +140,7 @@ async fn describe(client: &Client, seen: Vec<Seen>) -> Result<Vec<Found>, taktwe
                 }
                 _ => None,
             },
+            value: value.value.clone(),
         });
     }
     Ok(found)

@@ -1,15 +1,18 @@
 //! Other OPC UA servers: single nodes, and whole subtrees that are mirrored.
 //!
-//! - `mirror`: which nodes a subtree has and what they are; `session`: one connection with one subscription.
+//! - `mirror`: which nodes a subtree has and what they are; `session`: one connection with one subscription;
+//!   `offers`: the variables of a server.
 //!
 //! However many clients the gateway has, the other server sees one session with one subscription.
 
 mod mirror;
+mod offers;
 mod session;
 
 use crate::fault::Fault;
 use crate::feed::{Feed, Writes};
 use crate::fields::{Fields, Mistake};
+use crate::offer::{Offer, Question};
 use crate::settings::SourceSettings;
 use crate::source::{Adapter, Placement};
 use crate::tag::Tag;
@@ -123,6 +126,14 @@ impl Adapter for OpcUa {
         let position = tag.kind.map(|_| position);
         self.tags.push((tag.clone(), node, position));
         Ok(placement)
+    }
+
+    fn finds_variables(&self) -> bool {
+        !self.mirrors.is_empty()
+    }
+
+    fn offers<'a>(&'a mut self, question: &'a Question) -> BoxFuture<'a, Result<Vec<Offer>, Fault>> {
+        Box::pin(offers::offers(self, question))
     }
 
     fn run<'a>(&'a mut self, feed: &'a Feed, writes: &'a mut Writes) -> BoxFuture<'a, Result<(), Fault>> {

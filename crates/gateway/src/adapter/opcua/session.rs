@@ -4,6 +4,7 @@ use super::mirror::{self, Found, kind_of};
 use super::{OpcUa, Security};
 use crate::fault::Fault;
 use crate::feed::{Feed, Reading, Write, Writes};
+use crate::settings::SourceSettings;
 use crate::statistics::Count;
 use crate::tag::{Access, Scaling, Tag};
 use std::collections::HashMap;
@@ -21,7 +22,7 @@ const BATCH_MAX: usize = 4096;
 pub(super) async fn run(server: &mut OpcUa, feed: &Feed, writes: &mut Writes) -> Result<(), Fault> {
     let target = server.url.trim_start_matches("opc.tcp://").to_owned();
     let deadline = feed.settings().deadline;
-    let client = match timeout(deadline, connect(server, feed)).await {
+    let client = match timeout(deadline, connect(server, feed.settings())).await {
         Err(_) => return Err(Fault::ConnectTimeout { target, after: deadline }),
         Ok(client) => client?,
     };
@@ -31,12 +32,12 @@ pub(super) async fn run(server: &mut OpcUa, feed: &Feed, writes: &mut Writes) ->
     outcome
 }
 
-async fn connect(server: &OpcUa, feed: &Feed) -> Result<Client, Fault> {
-    let name = &feed.settings().name;
+pub(super) async fn connect(server: &OpcUa, settings: &SourceSettings) -> Result<Client, Fault> {
+    let name = &settings.name;
     let mut builder = Client::builder(&server.url)
         .application_name("Taktwerk gateway")
         .session_name(&format!("gateway source {name}"))
-        .request_timeout(feed.settings().deadline)
+        .request_timeout(settings.deadline)
         // The source is started again as a whole, so that every tag gets its value again.
         .reconnect(ReconnectPolicy { enabled: false, ..ReconnectPolicy::default() });
     builder = match server.security {

@@ -1,0 +1,137 @@
+//! `taktwerk gateway check`: all mistakes of a file, and what is suspicious in it.
+
+use crate::failure::Failure;
+use crate::output::Output;
+use clap::Args;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use taktwerk_config::{ConfigFile, file};
+use taktwerk_gateway::{GatewayConfig, Mistake, review};
+use taktwerk_lab::table::{Align, Table};
+
+/// Arguments of `taktwerk gateway check`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// The configuration file.
+    file: PathBuf,
+
+    /// Fail on warnings too.
+    #[arg(long)]
+    strict: bool,
+}
+
+/// Checks and prints.
+pub(crate) fn run(arguments: &CheckArgs, output: Output) -> Result<(), Failure> {
+    let path = arguments.file.as_path();
+    let text = file::read_text(path, super::FILE_LEN_MAX)
+        .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
+    let (config, mistakes) = GatewayConfig::examine(path, &text);
+    let mut errors: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+    let whole = if mistakes.is_empty() { rest(path, &text, config.as_ref()) } else { None };
+    let mut documents: Vec<Value> = mistakes.iter().map(document).collect();
+    if let Some(problem) = whole {
+        documents.push(json!({ "Problem": problem }));
+        errors.push(problem);
+    }
+    let warnings = match &config {
+        // Half a configuration would be full of suspicion.
+        Some(config) if errors.is_empty() => review::review(path, config),
+        _ => Vec::new(),
+    };
+    if output.is_json() {
+        output.document(&json!({
+            "File": path.display().to_string(),
+            "Errors": documents,
+            "Warnings": warnings.iter().map(document).collect::<Vec<_>>(),
+            "Sources": config.as_ref().map(sources),
+            "Destinations": config.as_ref().map(destinations),
+        }))?;
+    } else {
+        let mut text: String = errors.iter().map(|error| format!("error: {error}\n")).collect();
+        text.extend(warnings.iter().map(|warning| format!("warning: {warning}\n")));
+        if errors.is_empty() {
+            text.push_str(&summary(config.as_ref()));
+        }
+        output.text(&text)?;
+    }
+    let name = path.display();
+    match (errors.len(), warnings.len()) {
+        (0, 0) => Ok(()),
+        (0, count) if arguments.strict => {
+            Err(Failure::Usage(format!("{name}: {}", counted(count, "warning"))))
+        }
+        (0, _) => Ok(()),
+        (count, _) => Err(Failure::Usage(format!("{name}: {}", counted(count, "error")))),
+    }
+}
+
+/// What is wrong with the rest of the file, which the server needs as well.
+fn rest(path: &Path, text: &str, config: Option<&GatewayConfig>) -> Option<String> {
+    let Some(config) = config else {
+        return Some(format!(
+            "{}: there is no [[source]]; `taktwerk config init FILE --modbus HOST` writes a file with one",
+            path.display()
+        ));
+    };
+    match ConfigFile::parse(path, text) {
+        Err(error) => Some(error.to_string()),
+        Ok(file) if config.historizes() && file.config().history.file.is_none() => Some(format!(
+            "{}: tags with historize = true need a place to record to; set file = \"history.db\" under [history]",
+            path.display()
+        )),
+        Ok(_) => None,
+    }
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+fn document(mistake: &Mistake) -> Value {
+    json!({
+        "File": mistake.path.display().to_string(),
+        "Line": mistake.line,
+        "Key": mistake.key,
+        "Problem": mistake.problem,
+        "Hint": mistake.hint,
+    })
+}
+
+fn sources(config: &GatewayConfig) -> Value {
+    let sources = config.sources.iter().map(|source| {
+        json!({
+            "Name": source.settings.name,
+            "Description": source.adapter.describe(),
+            "IntervalMillis": source.settings.interval.map(|interval| interval.as_secs_f64() * 1e3),
+            "Tags": source.tags.len(),
+        })
+    });
+    sources.collect()
+}
+
+fn destinations(config: &GatewayConfig) -> Value {
+    let destinations = config.destinations.iter().map(|destination| {
+        json!({ "Name": destination.settings.name, "Description": destination.sink.describe() })
+    });
+    destinations.collect()
+}
+
+fn summary(config: Option<&GatewayConfig>) -> String {
+    let Some(config) = config else { return String::new() };
+    let mut table = Table::new(&[
+        ("source", Align::Wrap),
+        ("what it is", Align::Left),
+        ("interval", Align::Right),
+        ("tags", Align::Right),
+    ]);
+    for source in &config.sources {
+        let interval = source.settings.interval.map_or("by itself".to_owned(), |it| format!("{it:?}"));
+        let tags = source.tags.len().to_string();
+        table.row([source.settings.name.clone(), source.adapter.describe(), interval, tags]);
+    }
+    for destination in &config.destinations {
+        let name = format!("→ {}", destination.settings.name);
+        table.row([name, destination.sink.describe(), String::new(), String::new()]);
+    }
+    table.to_string()
+}

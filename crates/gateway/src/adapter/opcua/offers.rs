@@ -1,0 +1,63 @@
+//! The variables of a server, for people who write tags.
+
+use super::OpcUa;
+use super::mirror::{self, Found};
+use super::session::connect;
+use crate::fault::Fault;
+use crate::offer::{Offer, Question, quoted};
+use crate::value::to_json;
+use taktwerk::client::ToNodeId;
+use taktwerk_types::{ExpandedNodeId, NodeId, UaString};
+use tokio::time::timeout;
+
+/// Where to begin unless somebody says so: the Objects folder.
+const OBJECTS: &str = "i=85";
+
+pub(super) async fn offers(server: &OpcUa, question: &Question) -> Result<Vec<Offer>, Fault> {
+    let target = server.url.trim_start_matches("opc.tcp://").to_owned();
+    let deadline = question.settings.deadline;
+    let client = match timeout(deadline, connect(server, &question.settings)).await {
+        Err(_) => return Err(Fault::ConnectTimeout { target, after: deadline }),
+        Ok(client) => client?,
+    };
+    let fail = |error: taktwerk::client::Error| Fault::other(target.as_str(), error);
+    let namespaces = client.namespaces();
+    let below = question.below.clone().into_iter();
+    let roots = if question.below.is_some() { below.collect() } else { server.mirrors.clone() };
+    let roots = if roots.is_empty() { vec![OBJECTS.to_owned()] } else { roots };
+    let mut offers: Vec<Offer> = Vec::new();
+    for root in roots {
+        let root = root.to_node_id(&namespaces).map_err(fail)?;
+        let most = question.most.saturating_sub(offers.len());
+        let (found, _) = mirror::variables(&client, &target, root, server.depth_max, most).await?;
+        offers.extend(found.iter().map(|found| offer(found, &namespaces)));
+    }
+    // The server need not wait for a session that nobody uses.
+    let _ = timeout(deadline, client.disconnect()).await;
+    Ok(offers)
+}
+
+fn offer(found: &Found, namespaces: &[UaString]) -> Offer {
+    let node = &found.node;
+    let address = match namespaces.get(usize::from(node.namespace_index)) {
+        // An index may be another one after the server has started again.
+        Some(uri) if node.namespace_index > 0 => {
+            let node_id = NodeId { namespace_index: 0, identifier: node.identifier.clone() };
+            ExpandedNodeId { node_id, namespace_uri: uri.clone(), server_index: 0 }.to_string()
+        }
+        _ => node.to_string(),
+    };
+    let mut settings = vec![("address", quoted(&address))];
+    if !found.kind.is_array {
+        settings.push(("type", quoted(&found.kind.element.to_string())));
+    }
+    if found.is_writable {
+        settings.push(("access", quoted("read-write")));
+    }
+    let (name, path) = match found.path.split_last() {
+        Some((name, path)) => (name.clone(), path.to_vec()),
+        None => ("Value".to_owned(), Vec::new()),
+    };
+    let value = found.value.as_ref().map(|value| to_json(value).to_string()).unwrap_or_default();
+    Offer { address, name, path, kind: found.kind.to_string(), value, settings }
+}

@@ -1,0 +1,135 @@
+//! Looking at sources without a server: what they offer, and which Modbus units there are. Nothing is contacted that the
+//! caller does not name.
+
+use crate::adapter::modbus::link::Way;
+use crate::adapter::modbus::scan::{Unit, units};
+use crate::configuration::{GatewayConfig, SourceConfig};
+use crate::fault::Fault;
+use crate::offer::{Offer, Question, quoted};
+use core::time::Duration;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinSet;
+
+/// Devices that are asked at the same time.
+const AT_ONCE: usize = 16;
+
+fn runtime() -> io::Result<Runtime> {
+    Builder::new_current_thread().enable_all().build()
+}
+
+/// A source of a URL: `opc.tcp://…`, `mqtt://…`, `mqtts://…`, `http://…`, `https://…` or `modbus://host[:port]`.
+///
+/// # Errors
+/// What is wrong with the URL.
+pub fn source_of_url(url: &str) -> Result<SourceConfig, String> {
+    let (kind, key, value) = match url.split_once("://") {
+        Some(("opc.tcp", _)) => ("opcua", "url", url),
+        Some(("mqtt" | "mqtts", _)) => ("mqtt", "url", url),
+        Some(("http" | "https", _)) => ("http", "url", url),
+        Some(("modbus", rest)) => ("modbus", "address", rest.trim_end_matches('/')),
+        _ => {
+            let known = "opc.tcp://, mqtt://, mqtts://, http://, https:// or modbus://";
+            return Err(format!("{url:?} is no URL of a source; it begins with {known}"));
+        }
+    };
+    let value = quoted(value);
+    let text = format!("[[source]]\nname = \"source\"\ntype = \"{kind}\"\n{key} = {value}\n");
+    let (config, mistakes) = GatewayConfig::examine(Path::new(""), &text);
+    if let Some(mistake) = mistakes.into_iter().next() {
+        return Err(format!("{url}: {}; {}", mistake.problem, mistake.hint));
+    }
+    let source = config.and_then(|config| config.sources.into_iter().next());
+    source.ok_or_else(|| format!("{url}: this is no source"))
+}
+
+/// Asks a source what it offers. Blocks the calling thread.
+///
+/// # Errors
+/// It does not answer, or its kind cannot tell.
+pub fn offers(source: &mut SourceConfig, question: &Question) -> Result<Vec<Offer>, Fault> {
+    let runtime = runtime().map_err(|error| Fault::connect(source.adapter.describe(), &error))?;
+    let offers = runtime.block_on(source.adapter.offers(question));
+    // A thread that looks up a name may still be at it.
+    runtime.shutdown_background();
+    offers
+}
+
+/// A host that was asked.
+#[derive(Debug)]
+pub struct Scanned {
+    /// The host.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// The units that answered; why there is no connection.
+    pub units: Result<Vec<Unit>, Fault>,
+}
+
+/// Asks each of these hosts for Modbus units. Blocks the calling thread.
+///
+/// # Errors
+/// There is no runtime for it.
+pub fn scan_modbus(
+    ways: Vec<Way>,
+    numbers: &[u8],
+    deadline: Duration,
+    stop: &Arc<AtomicBool>,
+    mut progress: impl FnMut(usize),
+) -> io::Result<Vec<Scanned>> {
+    let runtime = runtime()?;
+    let mut found = runtime.block_on(async {
+        let mut tasks = JoinSet::new();
+        let mut waiting = ways.into_iter().enumerate();
+        let mut found = Vec::new();
+        loop {
+            while tasks.len() < AT_ONCE && !stop.load(Ordering::Relaxed) {
+                let Some((index, way)) = waiting.next() else { break };
+                let (numbers, stop) = (numbers.to_vec(), Arc::clone(stop));
+                tasks.spawn(async move {
+                    let units = units(&way, &numbers, deadline, &stop).await;
+                    (index, way, units)
+                });
+            }
+            let Some(done) = tasks.join_next().await else { break };
+            // A task that panicked has nothing to tell.
+            if let Ok((index, Way::Tcp(host, port) | Way::RtuOverTcp(host, port), units)) = done {
+                found.push((index, Scanned { host, port, units }));
+            }
+            progress(found.len());
+        }
+        found
+    });
+    runtime.shutdown_background();
+    found.sort_by_key(|(index, _)| *index);
+    Ok(found.into_iter().map(|(_, scanned)| scanned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_become_sources() {
+        for (url, said) in [
+            ("opc.tcp://plc:4840", "OPC UA opc.tcp://plc:4840"),
+            ("mqtt://broker", "MQTT 3.1.1 broker:1883"),
+            ("modbus://plc", "Modbus TCP plc:502"),
+            ("modbus://plc:1502/", "Modbus TCP plc:1502"),
+        ] {
+            assert_eq!(source_of_url(url).unwrap().adapter.describe(), said);
+        }
+        for (url, said) in [
+            ("plc", "is no URL of a source"),
+            ("ftp://plc", "is no URL of a source"),
+            ("mqtt://user@plc", "this is no URL of a broker"),
+            ("modbus://a b", "is no address"),
+        ] {
+            let error = source_of_url(url).unwrap_err();
+            assert!(error.contains(said), "{error}");
+        }
+    }
+}

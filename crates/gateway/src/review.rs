@@ -1,0 +1,248 @@
+//! What is allowed in a configuration but probably not meant: names that look alike, times that do not fit together,
+//! ranges that a type cannot hold. What only one kind of source knows comes from [`Adapter::review`].
+//!
+//! [`Adapter::review`]: crate::source::Adapter::review
+
+use crate::configuration::{GatewayConfig, SourceConfig, TagConfig};
+use crate::fields::Mistake;
+use crate::source::Placement;
+use core::time::Duration;
+use std::collections::HashMap;
+use std::path::Path;
+use taktwerk_types::BuiltInType;
+
+/// Looks at a configuration that has no mistakes; `path` is the file that its sources are in.
+#[must_use]
+pub fn review(path: &Path, config: &GatewayConfig) -> Vec<Mistake> {
+    let mut warnings = Vec::new();
+    for source in &config.sources {
+        times(path, source, &mut warnings);
+        let placed: Vec<&TagConfig> =
+            source.tags.iter().filter(|it| matches!(it.placement, Placement::Variable(_))).collect();
+        let names: Vec<String> = placed.iter().map(|it| it.tag.full_name()).collect();
+        for advice in source.adapter.review(&source.settings, &names) {
+            let tag = advice.position.and_then(|position| placed.get(position));
+            warnings.push(Mistake {
+                path: tag.map_or_else(|| path.to_owned(), |tag| tag.path.clone()),
+                line: tag.map_or(source.line, |tag| tag.line),
+                key: advice.key.to_owned(),
+                problem: advice.problem,
+                hint: advice.hint,
+            });
+        }
+        for tag in &source.tags {
+            numbers(tag, source.settings.interval, &mut warnings);
+        }
+    }
+    alike(config, &mut warnings);
+    warnings
+}
+
+/// The settings of a source that do not fit together.
+fn times(path: &Path, source: &SourceConfig, warnings: &mut Vec<Mistake>) {
+    let settings = &source.settings;
+    let mut warn = |key: &str, problem: String, hint: &str| {
+        let hint = hint.to_owned();
+        warnings.push(Mistake {
+            path: path.to_owned(),
+            line: source.line,
+            key: key.to_owned(),
+            problem,
+            hint,
+        });
+    };
+    let name = &settings.name;
+    if source.tags.is_empty() && !source.adapter.finds_variables() {
+        warn("", format!("source {name:?} has no tags"), "add a [[tag]] for each value");
+    }
+    if let (Some(interval), Some(stale)) = (settings.interval, settings.stale_after)
+        && stale <= interval
+    {
+        let problem = format!("{stale:?} is not longer than the interval of {interval:?}");
+        warn("stale_after", problem, "values become uncertain between two reads; use two intervals or more");
+    }
+    let stale = settings.stale_after.or(settings.interval.map(|interval| interval * 2));
+    if let Some(stale) = stale
+        && settings.lost_after < stale
+    {
+        let problem = format!("{:?} is shorter than stale_after ({stale:?})", settings.lost_after);
+        warn("lost_after", problem, "values become bad at the later of both times");
+    }
+    if settings.deadline > settings.lost_after {
+        let problem =
+            format!("{:?} is longer than lost_after ({:?})", settings.deadline, settings.lost_after);
+        warn("deadline", problem, "a device that hangs is noticed after its values have become bad");
+    }
+    if settings.retry > settings.retry_max {
+        let problem = format!("{:?} is longer than retry_max ({:?})", settings.retry, settings.retry_max);
+        warn("retry", problem, "the first pause is then longer than all others");
+    }
+}
+
+/// The settings of a tag that do not fit together.
+fn numbers(it: &TagConfig, interval: Option<Duration>, warnings: &mut Vec<Mistake>) {
+    let tag = &it.tag;
+    let mut warn = |key: &str, problem: String, hint: &str| {
+        let (key, hint) = (key.to_owned(), hint.to_owned());
+        warnings.push(Mistake { path: it.path.clone(), line: it.line, key, problem, hint });
+    };
+    if let (Some(every), Some(interval)) = (tag.expect_every, interval)
+        && every < interval
+    {
+        let problem = format!("{every:?} is shorter than the source's interval of {interval:?}");
+        warn("expect_every", problem, "the value is uncertain between two reads; leave it out");
+    }
+    if let Some((low, high)) = tag.range {
+        if tag.deadband >= high - low {
+            let problem = format!("{} is as wide as the range of {low} to {high}", tag.deadband);
+            warn("deadband", problem, "no change within the range is stored; use a smaller one");
+        }
+        if let Some((least, most)) = tag.scaling.clamp
+            && (most <= low || least >= high)
+        {
+            let problem = format!("{least} to {most} is outside the range of {low} to {high}");
+            warn("clamp", problem, "check both");
+        }
+        if let Some((least, most)) = tag.kind.and_then(bounds)
+            && (low < least || high > most)
+        {
+            let problem =
+                format!("{low} to {high} does not fit into the type, which ends at {least} and {most}");
+            warn("range", problem, "values beyond are Bad_TypeMismatch; use a wider type");
+        }
+    }
+}
+
+/// The bounds of a whole number's type.
+fn bounds(kind: BuiltInType) -> Option<(f64, f64)> {
+    Some(match kind {
+        BuiltInType::SByte => (f64::from(i8::MIN), f64::from(i8::MAX)),
+        BuiltInType::Byte => (0.0, f64::from(u8::MAX)),
+        BuiltInType::Int16 => (f64::from(i16::MIN), f64::from(i16::MAX)),
+        BuiltInType::UInt16 => (0.0, f64::from(u16::MAX)),
+        BuiltInType::Int32 => (f64::from(i32::MIN), f64::from(i32::MAX)),
+        BuiltInType::UInt32 => (0.0, f64::from(u32::MAX)),
+        _ => return None,
+    })
+}
+
+/// Tags whose names differ in case only: two nodes that people take for one.
+fn alike(config: &GatewayConfig, warnings: &mut Vec<Mistake>) {
+    let mut seen: HashMap<String, &TagConfig> = HashMap::new();
+    for it in config.sources.iter().flat_map(|source| &source.tags) {
+        let name = it.tag.full_name();
+        match seen.get(&name.to_lowercase()) {
+            Some(other) if other.tag.full_name() != name => warnings.push(Mistake {
+                path: it.path.clone(),
+                line: it.line,
+                key: "name".to_owned(),
+                problem: format!("{name} differs from {} in case only", other.tag.full_name()),
+                hint: "give one of them another name".to_owned(),
+            }),
+            Some(_) => {}
+            None => {
+                seen.insert(name.to_lowercase(), it);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn warnings(text: &str) -> Vec<String> {
+        let path = Path::new("g.toml");
+        let config = GatewayConfig::parse(path, text).unwrap().unwrap();
+        review(path, &config).iter().map(ToString::to_string).collect()
+    }
+
+    fn modbus(settings: &str, tags: &[&str]) -> Vec<String> {
+        let mut text =
+            format!("[[source]]\nname = \"plc\"\ntype = \"modbus\"\naddress = \"localhost\"\n{settings}\n");
+        for (number, tag) in tags.iter().enumerate() {
+            let name = if tag.contains("name =") { String::new() } else { format!("name = \"t{number}\"\n") };
+            text.push_str(&format!("[[tag]]\nsource = \"plc\"\n{name}{tag}\n"));
+        }
+        warnings(&text)
+    }
+
+    #[test]
+    fn what_is_usual_has_no_warning() {
+        let tags = [
+            "address = \"holding:0\"\nformat = \"float32\"\nrange = [0, 100]\ndeadband = 0.5",
+            "address = \"holding:2\"",
+            "address = \"holding:3.0\"",
+            "address = \"holding:3.1\"",
+            // The word and its bits.
+            "address = \"holding:3\"",
+            "address = \"coil:3\"",
+            // The same register of another unit.
+            "address = \"holding:0\"\nunit = 2",
+            // An array, and an element of it.
+            "address = \"input:10\"\ncount = 5",
+            "address = \"input:12\"",
+        ];
+        assert_eq!(modbus("", &tags), Vec::<String>::new());
+    }
+
+    #[test]
+    fn registers_that_overlap_are_found() {
+        let found = modbus(
+            "",
+            &[
+                "address = \"holding:0\"\nformat = \"float32\"",
+                "address = \"holding:1\"\nformat = \"float32\"",
+                "address = \"holding:7\"",
+                "address = \"40008\"",
+            ],
+        );
+        assert_eq!(
+            found,
+            [
+                "g.toml:11: address: holding 1 to 2 overlaps plc/t0 (holding 0 to 1); check the addresses and formats",
+                "g.toml:20: address: reads the same as plc/t2; remove one of them",
+            ]
+        );
+    }
+
+    #[test]
+    fn intervals_that_a_line_cannot_keep_are_found() {
+        let tags: Vec<String> = (0..10).map(|at| format!("address = \"holding:{}\"", at * 200)).collect();
+        let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
+        let found = modbus("interval = \"10 ms\"", &tags);
+        assert!(
+            found[0].starts_with("g.toml:1: interval: 10 requests in 10ms leave 1ms for each"),
+            "{found:?}"
+        );
+        assert_eq!(modbus("interval = \"1 s\"", &tags), Vec::<String>::new());
+        let serial = "[[source]]\nname = \"s\"\ntype = \"modbus\"\ndevice = \"/dev/ttyS0\"\nbaud = 9600\n\
+                      interval = \"100 ms\"\n[[tag]]\nsource = \"s\"\nname = \"a\"\naddress = \"holding:0\"\ncount = 100\n";
+        let found = warnings(serial);
+        assert!(found[0].contains("interval: reading all tags takes about 25"), "{found:?}");
+    }
+
+    #[test]
+    fn times_and_numbers_that_do_not_fit_together_are_found() {
+        let all = modbus(
+            "stale_after = \"1 s\"\nlost_after = \"500 ms\"\nretry = \"1 min\"",
+            &["address = \"holding:0\"\ntype = \"Byte\"\nrange = [0, 300]\ndeadband = 300\nclamp = [400, 500]\n\
+               expect_every = \"100 ms\""],
+        )
+        .join("\n");
+        for key in
+            ["stale_after", "lost_after", "deadline", "retry", "expect_every", "deadband", "clamp", "range"]
+        {
+            assert!(all.contains(&format!(": {key}: ")), "{key} in {all}");
+        }
+        let found = modbus(
+            "",
+            &["name = \"Level\"\naddress = \"input:0\"", "name = \"level\"\naddress = \"input:1\""],
+        );
+        assert_eq!(
+            found,
+            ["g.toml:10: name: plc/level differs from plc/Level in case only; give one of them another name"]
+        );
+        assert_eq!(modbus("", &[]), ["g.toml:1: source \"plc\" has no tags; add a [[tag]] for each value"]);
+    }
+}

@@ -132,9 +132,9 @@ Examples:
 #[cfg(feature = "gateway")]
 pub(crate) const GATEWAY_BROWSE: &str = "\
 Examples:
-  taktwerk gateway browse gateway.toml oven              the source of a file, with its user and keys
+  taktwerk gateway browse gateway.toml oven        the source of a file, with its user and keys
   taktwerk gateway browse mqtt://broker --for 30s --below 'line/#'
-  taktwerk gateway browse opc.tcp://plc8 --toml          tags to paste into the file
+  taktwerk gateway browse opc.tcp://plc8 --toml    tags to paste into the file
   taktwerk gateway browse modbus://plc7:502";
 
 #[cfg(feature = "gateway")]

@@ -121,7 +121,8 @@ pub(crate) const GATEWAY: &str = "\
 Examples:
   taktwerk gateway check gateway.toml
   taktwerk gateway browse mqtt://broker --for 30s
-  taktwerk gateway scan --modbus 10.0.0.1-20:502";
+  taktwerk gateway scan --modbus 10.0.0.1-20:502
+  taktwerk gateway import publishednodes.json --to gateway.toml";
 
 #[cfg(feature = "gateway")]
 pub(crate) const GATEWAY_CHECK: &str = "\
@@ -143,6 +144,17 @@ Examples:
   taktwerk gateway scan --modbus plc7 --units 1-32
   taktwerk gateway scan --modbus 10.0.0.1-20:502 --json
   taktwerk gateway scan --opcua opc.tcp://discovery:4840";
+
+#[cfg(feature = "gateway")]
+pub(crate) const GATEWAY_IMPORT: &str = "\
+Examples:
+  taktwerk gateway import publishednodes.json --to gateway.toml
+  taktwerk gateway import tags.csv --address plc7:502 --name plc7";
+
+#[cfg(feature = "gateway")]
+pub(crate) const GATEWAY_EXPORT: &str = "\
+Examples:
+  taktwerk gateway export gateway.toml --to tags.csv";
 
 pub(crate) const BACKUP: &str = "\
 Example:

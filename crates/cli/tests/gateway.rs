@@ -130,6 +130,92 @@ fn a_check_lists_all_mistakes_and_what_is_suspicious() {
     assert!(text(&check.stdout).contains("there is no [[source]]"), "{}", text(&check.stdout));
 }
 
+#[test]
+fn files_of_other_products_become_a_configuration_that_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let publisher =
+        r#"[{"EndpointUrl": "opc.tcp://127.0.0.1:9", "OpcNodes": [{"Id": "ns=2;s=Speed"}, {"Id": "?"}]}]"#;
+    let kepware = "Tag Name,Address,Data Type,Client Access,Scan Rate\nZone.T,400001,Float,R/W,100\n";
+    let publisher = write(folder.path(), "publishednodes.json", publisher);
+    let kepware = write(folder.path(), "kepware.csv", kepware);
+    for (from, more, tag) in
+        [(&publisher, &[][..], "Speed"), (&kepware, &["--address", "127.0.0.1:9", "--name", "plc"], "T")]
+    {
+        let to = folder.path().join(format!("{tag}.toml")).display().to_string();
+        let import = taktwerk(&[&["gateway", "import", from, "--to", &to], more].concat());
+        assert_eq!(import.status.code(), Some(0), "{}", text(&import.stderr));
+        let check = taktwerk(&["gateway", "check", &to]);
+        assert_eq!(check.status.code(), Some(0), "{}{}", text(&check.stdout), text(&check.stderr));
+        let table = folder.path().join(format!("{tag}.csv")).display().to_string();
+        assert_eq!(taktwerk(&["gateway", "export", &to, "--to", &table]).status.code(), Some(0));
+        let table = std::fs::read_to_string(table).unwrap();
+        assert!(
+            table.starts_with("source,name,path,address") && table.contains(&format!(",{tag},")),
+            "{table}"
+        );
+        let again = taktwerk(&[&["gateway", "import", from, "--to", &to], more].concat());
+        assert!(text(&again.stderr).contains("exists already"), "{}", text(&again.stderr));
+    }
+    let told = taktwerk(&["gateway", "import", &publisher]);
+    assert!(
+        text(&told.stdout).contains("[[source]]\nname = \"127.0.0.1\"\ntype = \"opcua\""),
+        "{}",
+        text(&told.stdout)
+    );
+    assert!(
+        text(&told.stderr).contains("note: opc.tcp://127.0.0.1:9: ? was left out"),
+        "{}",
+        text(&told.stderr)
+    );
+    let nowhere = taktwerk(&["gateway", "import", &kepware]);
+    assert_eq!(nowhere.status.code(), Some(2));
+    assert!(text(&nowhere.stderr).contains("add --address"), "{}", text(&nowhere.stderr));
+}
+
+#[test]
+fn a_scan_contacts_what_is_named_and_tells_who_answers() {
+    // A unit that knows no function: it is there.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut request = [0; 12];
+            while let Ok(count @ 8..) = stream.read(&mut request) {
+                let mut answer = request[..9].to_vec();
+                answer[5] = 3;
+                answer[7] |= 0x80;
+                answer[8] = if request[6] == 3 { 1 } else { 11 };
+                assert!(count >= 8 && stream.write_all(&answer).is_ok());
+            }
+        }
+    });
+    let range = format!("127.0.0.1:{port}");
+    let scan = taktwerk(&["gateway", "scan", "--modbus", &range, "--units", "1-4", "--json"]);
+    assert_eq!(scan.status.code(), Some(0), "{}", text(&scan.stderr));
+    let json: serde_json::Value = serde_json::from_slice(&scan.stdout).unwrap();
+    let units = json["Modbus"][0]["Units"].as_array().unwrap();
+    assert_eq!((units.len(), &units[0]["Unit"]), (1, &serde_json::json!(3)), "{json}");
+    let nobody = taktwerk(&["gateway", "scan", "--modbus", &range, "--units", "1"]);
+    assert_eq!(nobody.status.code(), Some(3));
+    assert!(text(&nobody.stdout).contains("no unit answers"), "{}", text(&nobody.stdout));
+    assert_eq!(
+        taktwerk(&["gateway", "scan"]).status.code(),
+        Some(2),
+        "nothing is contacted that was not named"
+    );
+    let server = Program::new(env!("CARGO_BIN_EXE_taktwerk"));
+    let server = server.args(["serve", "--exit-with-stdin", "--port", "0"]).serve(LIMIT).unwrap();
+    let scan = taktwerk(&["gateway", "scan", "--opcua", server.url()]);
+    assert_eq!(scan.status.code(), Some(0), "{}", text(&scan.stderr));
+    assert!(text(&scan.stdout).contains("SignAndEncrypt"), "{}", text(&scan.stdout));
+    assert!(text(&scan.stdout).lines().all(|line| line.chars().count() <= 100), "{}", text(&scan.stdout));
+    let browse = taktwerk(&["gateway", "browse", server.url(), "--toml"]);
+    assert!(text(&browse.stdout).contains("name = \"Temperature\"\npath = "), "{}", text(&browse.stdout));
+    let table = taktwerk(&["gateway", "browse", server.url(), "--most", "20"]);
+    assert!(text(&table.stdout).lines().all(|line| line.chars().count() <= 100), "{}", text(&table.stdout));
+    server.stop().unwrap();
+}
+
 const BASE: &str = "[server]\nbind = [\"127.0.0.1:0\"]\n[security]\npolicies = []\nnone = true\n\
                     [identities]\nanonymous = true\n";
 

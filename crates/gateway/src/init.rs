@@ -102,6 +102,12 @@ security = "none"                # "best" takes certificates from the folder pki
 # password_file = "opcua.password"
 "#;
 
+/// A file with these sections that runs as it is.
+#[must_use]
+pub fn file_of(sections: &str) -> String {
+    format!("{HEAD}\n{sections}")
+}
+
 impl Wishes {
     /// Whether nothing was wished for.
     #[must_use]

@@ -48,19 +48,28 @@ pub fn read(path: &Path, source: &str) -> Result<Vec<Fields>, Mistake> {
     Ok(tags)
 }
 
-/// Writes the tags of a configuration's text as a table.
+/// Writes the tags of a configuration's text as a table, also those that stand in tables already.
 ///
 /// # Errors
-/// The text is no configuration.
+/// The text is no configuration, or a table cannot be read.
 pub fn write(path: &Path, text: &str) -> Result<String, Mistake> {
     let sections = Sections::parse(path, text)?;
+    let mut tags = Vec::new();
+    for source in &sections.sources {
+        if let (Some(Setting::Text(name)), Some(Setting::Text(table))) =
+            (source.get("name"), source.get("tags"))
+        {
+            tags.extend(read(&path.parent().unwrap_or(Path::new("")).join(table), name)?);
+        }
+    }
+    tags.extend(sections.tags);
     let mut columns: Vec<&str> = vec!["source", "name", "path", "address"];
-    let others: BTreeSet<&str> = sections.tags.iter().flat_map(Fields::keys).collect();
+    let others: BTreeSet<&str> = tags.iter().flat_map(Fields::keys).collect();
     columns.extend(others.into_iter().filter(|key| !["source", "name", "path", "address"].contains(key)));
     let mut writer = csv::Writer::from_writer(Vec::new());
     // Writing into memory does not fail.
     let _ = writer.write_record(&columns);
-    for tag in &sections.tags {
+    for tag in &tags {
         let _ = writer.write_record(columns.iter().map(|key| tag.get(key).map(cell).unwrap_or_default()));
     }
     Ok(String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default())
@@ -98,7 +107,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("tags.csv"), format!("\u{feff}{table}")).unwrap();
         let file = folder.path().join("g.toml");
-        let config = GatewayConfig::parse(&file, &format!("{SOURCE}tags = \"tags.csv\"\n")).unwrap().unwrap();
+        let text = format!("{SOURCE}tags = \"tags.csv\"\n");
+        // What stands in a table goes into the next one.
+        assert_eq!(write(&file, &text).unwrap(), table);
+        let config = GatewayConfig::parse(&file, &text).unwrap().unwrap();
         let tag = &config.sources[0].tags[0].tag;
         assert_eq!((tag.name.as_str(), tag.range, tag.historize), ("A, B", Some((0.0, 10.5)), true));
         assert_eq!(config.tag_count(), 2);

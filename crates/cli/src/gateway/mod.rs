@@ -1,10 +1,12 @@
 //! `taktwerk gateway`: what a plant engineer does before and beside `taktwerk serve --config`.
 //!
 //! - [`check`]: all mistakes of a file, and what is suspicious in it;
-//! - [`browse`]: what a source offers; [`scan`]: devices and servers in a range that the user names ([`targets`]).
+//! - [`browse`]: what a source offers; [`scan`]: devices and servers in a range that the user names ([`targets`]);
+//! - [`import`]: files of other products, and tags as a table.
 
 mod browse;
 mod check;
+mod import;
 mod scan;
 mod targets;
 
@@ -28,6 +30,12 @@ pub(crate) enum GatewayCommand {
     /// Look for Modbus units and OPC UA servers. Only the hosts and ports that are named are contacted.
     #[command(after_help = crate::examples::GATEWAY_SCAN)]
     Scan(Box<scan::ScanArgs>),
+    /// Make sources and tags of OPC Publisher's publishednodes.json or of Kepware's table of tags.
+    #[command(after_help = crate::examples::GATEWAY_IMPORT)]
+    Import(import::ImportArgs),
+    /// Write the tags of a file as a table (CSV), which a source can name with `tags`.
+    #[command(after_help = crate::examples::GATEWAY_EXPORT)]
+    Export(import::ExportArgs),
 }
 
 /// Runs a command.
@@ -36,5 +44,7 @@ pub(crate) fn run(command: &GatewayCommand, output: Output, interrupt: &Interrup
         GatewayCommand::Check(arguments) => check::run(arguments, output),
         GatewayCommand::Browse(arguments) => browse::run(arguments, output, interrupt),
         GatewayCommand::Scan(arguments) => scan::run(arguments, output, interrupt),
+        GatewayCommand::Import(arguments) => import::import(arguments, output),
+        GatewayCommand::Export(arguments) => import::export(arguments, output),
     }
 }

@@ -25,7 +25,8 @@ pub(crate) fn run(arguments: &CheckArgs, output: Output) -> Result<(), Failure> 
     let path = arguments.file.as_path();
     let text = file::read_text(path, super::FILE_LEN_MAX)
         .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
-    let (config, mistakes) = GatewayConfig::examine(path, &text);
+    let (config, mut mistakes) = GatewayConfig::examine(path, &text);
+    mistakes.sort_by(|one, two| (&one.path, one.line).cmp(&(&two.path, two.line)));
     let mut errors: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
     let whole = if mistakes.is_empty() { rest(path, &text, config.as_ref()) } else { None };
     let mut documents: Vec<Value> = mistakes.iter().map(document).collect();

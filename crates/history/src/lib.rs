@@ -1,18 +1,24 @@
-//! Stores of history (Part 11) behind the server's [`HistoryStore`](taktwerk_server::history::HistoryStore).
+//! Stores of history (Part 11) behind the server's [`HistoryStore`](taktwerk_server::history::HistoryStore), and of durable
+//! subscriptions (Part 4 §6.8) behind its [`DurableStore`](taktwerk_server::durable::DurableStore).
 //!
 //! - [`chunk`]: how values are compressed;
 //! - [`sqlite`]: a file on this machine; the default;
+//! - `subscriptions`: logs of durable subscriptions in a file;
 //! - `postgres` (feature `postgres`): one database for many servers.
 
 #![forbid(unsafe_code)]
 
 pub mod chunk;
+#[cfg(feature = "sqlite")]
+mod file;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(feature = "sqlite")]
 mod snapshot;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(feature = "sqlite")]
+mod subscriptions;
 
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
@@ -20,3 +26,5 @@ pub use postgres::PostgresStore;
 pub use snapshot::snapshot;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Retention, SqliteStore};
+#[cfg(feature = "sqlite")]
+pub use subscriptions::SubscriptionStore;

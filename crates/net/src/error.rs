@@ -68,6 +68,12 @@ pub enum StartError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// The durable subscriptions could not be read.
+    #[error("cannot use the durable subscriptions: {reason}")]
+    Durable {
+        /// What is wrong, and what to do.
+        reason: String,
+    },
     /// The file with the states of alarms could not be read.
     #[error("cannot use the file of alarm states: {source}")]
     Alarms {
@@ -102,9 +108,11 @@ impl StartError {
     pub const fn status(&self) -> StatusCode {
         match self {
             Self::Bind(error) => error.status(),
-            Self::Thread { .. } | Self::TrustList { .. } | Self::Recorder { .. } | Self::Alarms { .. } => {
-                StatusCode::BAD_RESOURCE_UNAVAILABLE
-            }
+            Self::Thread { .. }
+            | Self::TrustList { .. }
+            | Self::Recorder { .. }
+            | Self::Durable { .. }
+            | Self::Alarms { .. } => StatusCode::BAD_RESOURCE_UNAVAILABLE,
             Self::Address { .. } | Self::Config(_) | Self::NoAddress => StatusCode::BAD_CONFIGURATION_ERROR,
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::audit::AuditConfig;
 use crate::authorization::Authorization;
+use crate::durable::DurableConfig;
 use crate::headroom::Headroom;
 use crate::identity::IdentityVerifier;
 use crate::limits::Limits;
@@ -51,6 +52,8 @@ pub struct ServerConfig {
     /// DeleteReferences (Part 4 §5.8). The permissions AddNode, DeleteNode, AddReference and RemoveReference apply. Default
     /// false: the services answer Bad_ServiceUnsupported.
     pub node_management: bool,
+    /// Whether clients may have durable subscriptions (Part 4 §6.8), and where they are kept. Default: they may not.
+    pub durable: Option<DurableConfig>,
     /// Limits of sessions, services and subscriptions.
     pub limits: Limits,
     /// Predicts the CPU of what clients ask for; `None` costs nothing.
@@ -81,6 +84,7 @@ impl ServerConfig {
             trust_list_changes: Arc::default(),
             key_log: None,
             node_management: false,
+            durable: None,
             limits: Limits::default(),
             headroom: None,
             channel: ChannelLimits::default(),

@@ -2,6 +2,7 @@
 
 use crate::account::Charge;
 use crate::callback::{BoxFuture, MethodResult};
+use crate::durable::work::Written;
 use crate::identity::Verdict;
 use crate::job_kind::JobKind;
 use crate::session::proof::{Introduced, Proved, Refusal};
@@ -110,6 +111,8 @@ pub enum JobResult {
     Session(SessionResult),
     /// Of a HistoryRead or HistoryUpdate.
     History(HistoryResult),
+    /// Of a write of durable subscriptions.
+    Durable(DurableResult),
     /// Of a cryptographic job.
     Crypto(Result<JobOutput, CryptoError>),
     /// The effect could not be run, or its function panicked.
@@ -119,6 +122,10 @@ pub enum JobResult {
 /// What came of the work for CreateSession or ActivateSession.
 #[derive(Debug)]
 pub struct SessionResult(pub(crate) SessionWork);
+
+/// What came of a write of durable subscriptions.
+#[derive(Debug)]
+pub struct DurableResult(pub(crate) Written);
 
 /// What came of a HistoryRead or HistoryUpdate.
 #[derive(Debug)]

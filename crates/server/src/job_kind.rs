@@ -41,6 +41,8 @@ pub enum JobKind {
     ReadHistory,
     /// A HistoryUpdate changes what stores have.
     UpdateHistory,
+    /// What has changed of durable subscriptions is written.
+    WriteSubscriptions,
 }
 
 impl JobKind {
@@ -70,6 +72,7 @@ impl JobKind {
             Self::CallMethod => "call-method".into(),
             Self::ReadHistory => "read-history".into(),
             Self::UpdateHistory => "update-history".into(),
+            Self::WriteSubscriptions => "write-subscriptions".into(),
         }
     }
 }

@@ -14,6 +14,7 @@
 //! - `content_filter`: the filters of Part 4 §7.7; [`event`]: events, their filters and queues;
 //! - [`history`]: what stores of history do, aggregates, and the jobs of HistoryRead and HistoryUpdate;
 //! - [`space`]: nodes and values; [`recorder`]: takes the writes of Variables that are recorded; `subscription`: the subscription engine; `session`: what a client keeps between requests;
+//! - [`durable`]: what is written down of durable subscriptions;
 //! - `effect`: slow work; `request`, `reply`: headers; `connection`: channels and send buffers; [`shared`]: what all shards
 //!   share;
 //! - `service`: the services, one file each, with what waits and what was left; `setup`: a server from its parts;
@@ -32,6 +33,7 @@ mod connection;
 mod content_filter;
 pub mod diagnostics;
 mod discovery;
+pub mod durable;
 mod effect;
 pub mod error;
 pub mod event;

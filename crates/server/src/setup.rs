@@ -29,6 +29,7 @@ impl ServerShared {
         {
             let mut nodes = space.write();
             nodes.set_live(Arc::clone(&live));
+            nodes.set_durable(config.durable.is_some());
             publish(&config, &live, &mut nodes);
             nodes.configure_access(&config.authorization);
             role_set::publish(&config.authorization, &mut nodes, config.start_time);

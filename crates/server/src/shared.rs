@@ -7,7 +7,10 @@ use crate::authorization::Authorization;
 use crate::config::ServerConfig;
 use crate::diagnostics::Live;
 use crate::discovery::DiscoveryCache;
+use crate::durable::saved::Saved;
+use crate::durable::users::DurableUsers;
 use crate::eviction::Evictable;
+use crate::history::StoreError;
 use crate::session::lockout::LockOut;
 use crate::space::AddressSpace;
 use crate::space::role_set;
@@ -15,7 +18,7 @@ use crate::subscription::homes::Homes;
 use arc_swap::ArcSwap;
 use core::net::IpAddr;
 use core::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use taktwerk_channel::ChannelConfig;
 use taktwerk_types::Instant;
 
@@ -34,6 +37,9 @@ pub struct ServerShared {
     evictable: Arc<Evictable>,
     discovery: DiscoveryCache,
     lockout: Arc<Mutex<LockOut>>,
+    durable_users: DurableUsers,
+    /// Durable subscriptions that no shard has taken yet.
+    saved: Mutex<Vec<Saved>>,
     shards: usize,
 }
 
@@ -85,6 +91,8 @@ impl ServerShared {
             evictable: Arc::default(),
             discovery: DiscoveryCache::default(),
             lockout: Arc::default(),
+            durable_users: DurableUsers::default(),
+            saved: Mutex::default(),
             shards,
         })
     }
@@ -196,6 +204,41 @@ impl ServerShared {
     /// Which subscriptions live on which shard.
     pub(crate) fn homes(&self) -> &Arc<Homes> {
         &self.homes
+    }
+
+    /// The accounts of users with durable subscriptions.
+    pub(crate) fn durable_users(&self) -> &DurableUsers {
+        &self.durable_users
+    }
+
+    /// Reads the durable subscriptions that the configured store has; the shards make them again when they start. To be
+    /// called before there are shards; blocks. Gives their number. Logs that are damaged are reported and left alone.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn load_durable(&self) -> Result<usize, StoreError> {
+        let Some(config) = &self.config.durable else { return Ok(0) };
+        let mut saved = Vec::new();
+        for log in config.store.load()? {
+            match Saved::from_entries(log.subscription, &log.records) {
+                Ok(one) => saved.push(one),
+                Err(error) => {
+                    tracing::error!(subscription = log.subscription, %error, "the log of a durable subscription is damaged");
+                }
+            }
+        }
+        let count = saved.len();
+        *self.saved.lock().unwrap_or_else(PoisonError::into_inner) = saved;
+        Ok(count)
+    }
+
+    /// Takes the durable subscriptions that belong on a shard.
+    pub(crate) fn take_saved(&self, shard: usize) -> Vec<Saved> {
+        let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
+        let (here, others) =
+            saved.drain(..).partition(|saved: &Saved| self.homes.birthplace(saved.id) == shard);
+        *saved = others;
+        here
     }
 
     pub(crate) fn channel(&self) -> &Arc<ChannelConfig> {

@@ -98,4 +98,5 @@ struct Readme;
 #[doc = include_str!("../../../docs/sources.md")]
 #[doc = include_str!("../../../docs/events.md")]
 #[doc = include_str!("../../../docs/alarms.md")]
+#[doc = include_str!("../../../docs/durable-subscriptions.md")]
 struct LibraryTutorial;

@@ -61,6 +61,7 @@ pub(crate) fn check_files(file: &ConfigFile) -> Result<Option<usize>, Failure> {
         ("pubsub", &config.pubsub.replay_file),
         ("history", &config.history.file),
         ("alarms", &config.alarms.file),
+        ("durable_subscriptions", &config.durable_subscriptions.file),
     ];
     for (section, path) in written {
         let Some(path) = path.as_ref().map(|path| file.resolve(path)) else { continue };
@@ -246,6 +247,7 @@ impl Configured {
             builder = builder.allow_clear_passwords();
         }
         builder = super::alarms::configured(builder, &self.file);
+        builder = super::durable::configured(builder, &self.file)?;
         super::history::configured(builder, &self.file)
     }
 

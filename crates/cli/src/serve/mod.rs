@@ -3,6 +3,7 @@
 mod alarms;
 mod configured;
 pub(crate) mod control;
+mod durable;
 mod gateway;
 mod headroom;
 mod history;
@@ -147,6 +148,10 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "config")]
     history: Option<PathBuf>,
 
+    /// Let clients have durable subscriptions, kept in this SQLite file: they survive restarts of the server.
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    durable: Option<PathBuf>,
+
     /// Also record the signals of --signals.
     #[arg(long, requires = "history")]
     history_signals: bool,
@@ -248,6 +253,7 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
         Some(configured) => (tuned(configured.builder()?, arguments), None),
         None => {
             let (builder, offer) = security::offer(builder(arguments), arguments)?;
+            let builder = durable::keep(builder, arguments)?;
             (history::keep(builder, arguments)?, Some(offer))
         }
     };

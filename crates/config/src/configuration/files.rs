@@ -53,6 +53,8 @@ impl ConfigFile {
         add("web.key", config.web.key.as_ref(), FileKind::File);
         add("web.metrics_token_file", config.web.metrics_token_file.as_ref(), FileKind::File);
         add("history.file", config.history.file.as_ref(), FileKind::Database);
+        let durable = config.durable_subscriptions.file.as_ref();
+        add("durable_subscriptions.file", durable, FileKind::Database);
         add("alarms.file", config.alarms.file.as_ref(), FileKind::File);
         files
     }

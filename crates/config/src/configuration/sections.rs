@@ -47,6 +47,8 @@ pub struct Config {
     pub destination: Vec<IgnoredAny>,
     /// `[alarms]`
     pub alarms: AlarmsSection,
+    /// `[durable_subscriptions]`
+    pub durable_subscriptions: DurableSection,
 }
 
 /// What the server is and where it listens.
@@ -391,6 +393,34 @@ pub struct PubSubSection {
     /// Where it is kept what was received of secured messages, so that nothing is taken again after a restart; beside it,
     /// with another ending for each responder, what was asked of Actions.
     pub replay_file: Option<PathBuf>,
+}
+
+/// Durable subscriptions: whether there are any, and what they may take.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DurableSection {
+    /// The SQLite file; without it there are none.
+    pub file: Option<PathBuf>,
+    /// The longest lifetime without the client.
+    pub lifetime_hours: u32,
+    /// The longest queue of an item, in values.
+    pub queue_size: u32,
+    /// What the subscriptions of one user take at most.
+    pub megabytes_per_user: usize,
+    /// How often queues are written, in ms.
+    pub write_interval: u32,
+}
+
+impl Default for DurableSection {
+    fn default() -> Self {
+        Self {
+            file: None,
+            lifetime_hours: 168,
+            queue_size: 100_000,
+            megabytes_per_user: 256,
+            write_interval: 100,
+        }
+    }
 }
 
 /// What is recorded, and where it is kept.

@@ -79,24 +79,7 @@ struct Pending {
 
 /// A failure of the database.
 fn failed(path: &Path, error: &rusqlite::Error) -> StoreError {
-    use rusqlite::ErrorCode as E;
-    let path = path.display();
-    match error.sqlite_error_code() {
-        Some(E::DiskFull) => StoreError::unavailable(format!(
-            "cannot write {path}: the disk is full. Free some space; recording goes on by itself"
-        )),
-        Some(E::SystemIoFailure) => StoreError::unavailable(format!(
-            "cannot write {path}: the system reports {error}. Check the disk, and the limit on the size of files; \
-             recording goes on by itself"
-        )),
-        Some(E::DatabaseCorrupt) => StoreError::corrupted(format!(
-            "{path} is damaged: {error}. Restore it from a backup, or save what is left with `sqlite3 {path} .recover`"
-        )),
-        Some(E::NotADatabase) => {
-            StoreError::corrupted(format!("{path} is not a history file. Move it away, or name another file"))
-        }
-        _ => StoreError::unavailable(format!("cannot use {path}: {error}")),
-    }
+    schema::KIND.failed(path, error)
 }
 
 impl SqliteStore {
@@ -110,7 +93,7 @@ impl SqliteStore {
         let error = |error: rusqlite::Error| failed(&path, &error);
         let connection = Connection::open(&path).map_err(error)?;
         connection.busy_timeout(BUSY).map_err(error)?;
-        schema::prepare(&connection, &path)?;
+        schema::KIND.prepare(&connection, &path)?;
         let mut inner = Inner {
             connection,
             nodes: BTreeMap::new(),

@@ -1,12 +1,10 @@
 //! The tables of a history file.
 
-use super::failed;
-use rusqlite::Connection;
-use std::path::Path;
-use taktwerk_server::history::StoreError;
+use crate::file::Kind;
 
-/// `PRAGMA user_version` of files that this version reads and writes.
-const VERSION: i64 = 1;
+/// History files.
+pub(super) const KIND: Kind =
+    Kind { what: "history", version: 1, tables: TABLES, meanwhile: "recording goes on by itself" };
 
 /// Times are ticks of 100 ns since 1601-01-01 UTC.
 const TABLES: &str = "
@@ -50,33 +48,3 @@ CREATE TABLE annotation (
     PRIMARY KEY (node, time, user, at)
 ) WITHOUT ROWID;
 ";
-
-/// Makes the tables of a new file, and checks an old one.
-pub(super) fn prepare(connection: &Connection, path: &Path) -> Result<(), StoreError> {
-    let error = |error: rusqlite::Error| failed(path, &error);
-    connection.pragma_update(None, "journal_mode", "WAL").map_err(error)?;
-    // Every commit is on the disk when it returns.
-    connection.pragma_update(None, "synchronous", "FULL").map_err(error)?;
-    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(error)?;
-    match version {
-        VERSION => Ok(()),
-        0 => {
-            let tables: i64 = connection
-                .query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))
-                .map_err(error)?;
-            if tables > 0 {
-                return Err(StoreError::unavailable(format!(
-                    "{} is a SQLite file of another program. Name another file for the history",
-                    path.display()
-                )));
-            }
-            let script = format!("BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {VERSION}; COMMIT;");
-            connection.execute_batch(&script).map_err(error)
-        }
-        other => Err(StoreError::unavailable(format!(
-            "{} has format {other}, this version reads format {VERSION}. Use the version that wrote it, or name another \
-             file",
-            path.display()
-        ))),
-    }
-}

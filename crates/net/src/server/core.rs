@@ -38,6 +38,11 @@ pub(crate) trait Core: Send + 'static {
     /// All of this shard's connections shall end soon.
     fn shut_down(&mut self, now: Now);
 
+    /// Whether effects are under way that the end of the server had better wait for.
+    fn is_ending(&self) -> bool {
+        false
+    }
+
     /// A connection with something to send.
     fn poll_transmit(&mut self) -> Option<Self::Id>;
     /// What a connection has to send.

@@ -17,6 +17,7 @@ pub(super) struct Pools {
     credentials: Workers,
     callbacks: Workers,
     history: Workers,
+    subscriptions: Workers,
 }
 
 impl Pools {
@@ -26,6 +27,8 @@ impl Pools {
             credentials: Workers::new("taktwerk-login", options.credential_threads_max),
             callbacks: Workers::new("taktwerk-call", options.callback_threads_max),
             history: Workers::new("taktwerk-history", options.history_threads_max),
+            // Their stores have one writer.
+            subscriptions: Workers::new("taktwerk-durable", 1),
         }
     }
 
@@ -34,6 +37,7 @@ impl Pools {
             JobKind::CheckCredential => &self.credentials,
             JobKind::ReadValue | JobKind::SampleValue | JobKind::CallMethod => &self.callbacks,
             JobKind::ReadHistory | JobKind::UpdateHistory => &self.history,
+            JobKind::WriteSubscriptions => &self.subscriptions,
             _ => &self.security,
         }
     }

@@ -46,6 +46,9 @@ impl Core for Shard {
     fn shut_down(&mut self, now: Now) {
         Self::command(self, Command::Shutdown, now);
     }
+    fn is_ending(&self) -> bool {
+        Self::is_ending(self)
+    }
     #[inline]
     fn poll_transmit(&mut self) -> Option<ConnectionId> {
         Self::poll_transmit(self)

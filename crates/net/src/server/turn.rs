@@ -142,7 +142,7 @@ impl<C: Core> Loop<C> {
                 acceptor.resume(&self.poller, LISTENERS, now.instant);
             }
             if let Some(stop_at) = self.stop_at
-                && (self.connections.len() == 0 || stop_at <= now.instant)
+                && ((self.connections.len() == 0 && !self.core.is_ending()) || stop_at <= now.instant)
             {
                 self.close_all(now);
                 return Ok(());

@@ -132,6 +132,8 @@ pub enum Level {
     Session,
     /// A subscription.
     Subscription,
+    /// The durable subscriptions of a user.
+    User,
 }
 
 impl Level {
@@ -139,7 +141,7 @@ impl Level {
     /// exactly what they need.
     const fn step(self) -> usize {
         match self {
-            Self::Server | Self::Address | Self::Connection => 0,
+            Self::Server | Self::Address | Self::Connection | Self::User => 0,
             Self::Session | Self::Subscription => 4 << 10,
         }
     }

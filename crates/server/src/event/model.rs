@@ -42,6 +42,29 @@ impl NewEvent {
         }
     }
 
+    /// An event that was raised before, from all its fields, and when it was received.
+    pub(crate) fn again(
+        condition: Option<NodeId>,
+        fields: Vec<(FieldName, Variant)>,
+    ) -> (Self, Option<UtcTime>) {
+        let mut new = Self { condition, ..Self::new(NodeId::NULL, NodeId::NULL) };
+        let mut received = None;
+        for (name, value) in fields {
+            match value {
+                Variant::NodeId(id) if name == FieldName::event_type() => new.event_type = *id,
+                Variant::NodeId(id) if name == FieldName::source_node() => new.source = *id,
+                Variant::String(text) if name == FieldName::source_name() => new.source_name = Some(text),
+                Variant::DateTime(time) if name == FieldName::time() => new.time = Some(time),
+                Variant::DateTime(time) if name == FieldName::receive_time() => received = Some(time),
+                Variant::LocalizedText(text) if name == FieldName::message() => new.message = *text,
+                Variant::UInt16(severity) if name == FieldName::severity() => new.severity = severity,
+                Variant::ByteString(id) if name == FieldName::event_id() => new.event_id = Some(id),
+                value => new.fields.push((name, value)),
+            }
+        }
+        (new, received)
+    }
+
     /// When it happened (Time). Default: when it is raised.
     pub fn time(mut self, time: UtcTime) -> Self {
         self.time = Some(time);

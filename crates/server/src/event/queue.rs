@@ -2,6 +2,8 @@
 
 use super::model::Event;
 use crate::account::{Account, Category, Charge};
+use crate::durable::marks::Marks;
+use crate::durable::record::{begin_queue, encode_event, end_queue};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -24,6 +26,8 @@ pub(crate) struct EventQueue {
     /// Events were lost, and the client was not told.
     has_lost: bool,
     charge: Charge,
+    /// How far it is written down, for items of durable subscriptions.
+    marks: Option<Box<Marks>>,
 }
 
 /// What a place takes.
@@ -32,7 +36,50 @@ const PLACE: usize = size_of::<Arc<Event>>();
 impl EventQueue {
     pub(crate) fn new(account: &Arc<Account>, size: u32, discard_oldest: bool) -> Self {
         let charge = account.nothing(Category::QueuedValues);
-        Self { events: VecDeque::new(), size: size.max(1) as usize, discard_oldest, has_lost: false, charge }
+        Self {
+            events: VecDeque::new(),
+            size: size.max(1) as usize,
+            discard_oldest,
+            has_lost: false,
+            charge,
+            marks: None,
+        }
+    }
+
+    /// From now on it is noted what has to be written down.
+    pub(crate) fn mark(&mut self, marks: Marks) {
+        self.marks = Some(Box::new(marks));
+    }
+
+    fn changed(&mut self, change: impl FnOnce(&mut Marks)) {
+        if let Some(marks) = &mut self.marks {
+            change(marks);
+        }
+    }
+
+    /// Appends what has changed since the last call to an entry of the log, with up to `max` events. Returns how many there
+    /// were, and whether some are left; `None` if nothing has changed.
+    pub(crate) fn write_changes(
+        &mut self,
+        item: u32,
+        max: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<(usize, bool)> {
+        let Self { events, has_lost, marks, .. } = self;
+        let marks = marks.as_mut()?;
+        let (first, from) = marks.take_change()?;
+        let at = begin_queue(true, item, (first, from, *has_lost), out);
+        let known = usize::try_from(from - first).unwrap_or(usize::MAX);
+        let mut written = 0;
+        for event in events.iter().skip(known).take(max) {
+            let fields = event.fields().map(|(name, value)| (name.path(), value));
+            encode_event(event.condition_id(), fields, out);
+            written += 1;
+        }
+        end_queue(at, u32::try_from(written).unwrap_or(u32::MAX), out);
+        let is_left = known + written < events.len();
+        marks.written(written as u64, is_left);
+        Some((written, is_left))
     }
 
     /// Whether there is nothing to tell.
@@ -46,7 +93,6 @@ impl EventQueue {
     }
 
     /// How many events wait.
-    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.events.len()
     }
@@ -57,7 +103,7 @@ impl EventQueue {
         if self.events.len() >= self.size {
             lost = true;
             if !self.discard_oldest {
-                self.has_lost = true;
+                self.note_lost();
                 return true;
             }
             self.drop_oldest();
@@ -67,12 +113,13 @@ impl EventQueue {
             lost = true;
             // The account has no room. Without the older ones there may be some.
             if !self.discard_oldest || self.events.is_empty() {
-                self.has_lost = true;
+                self.note_lost();
                 return true;
             }
             self.drop_oldest();
         }
         self.events.push_back(Arc::clone(event));
+        self.changed(Marks::pushed);
         self.has_lost |= lost;
         lost
     }
@@ -80,11 +127,13 @@ impl EventQueue {
     /// Says that events were lost on their way to the queue.
     pub(crate) fn note_lost(&mut self) {
         self.has_lost = true;
+        self.changed(Marks::pushed);
     }
 
     fn drop_oldest(&mut self) {
         if let Some(event) = self.events.pop_front() {
             self.give_back(&event);
+            self.changed(|marks| marks.popped_front(1));
         }
     }
 
@@ -96,15 +145,19 @@ impl EventQueue {
     pub(crate) fn pop(&mut self) -> Option<Next> {
         if self.has_lost && (self.discard_oldest || self.events.is_empty()) {
             self.has_lost = false;
+            self.changed(Marks::pushed);
             return Some(Next::Overflow);
         }
         let event = self.events.pop_front()?;
         self.give_back(&event);
+        self.changed(|marks| marks.popped_front(1));
         Some(Next::Event(event))
     }
 
     /// Deletes everything.
     pub(crate) fn clear(&mut self) {
+        let len = self.events.len();
+        self.changed(|marks| marks.popped_front(len));
         self.events = VecDeque::new();
         self.has_lost = false;
         self.charge.resize_anyway(0);
@@ -113,6 +166,7 @@ impl EventQueue {
     /// Deletes the events that the client may not see.
     pub(crate) fn retain(&mut self, mut may_see: impl FnMut(&Event) -> bool) {
         self.events.retain(|event| may_see(event));
+        self.changed(Marks::replaced);
         let bytes = self.events.iter().map(|event| event.size() + PLACE).sum();
         self.charge.resize_anyway(bytes);
     }
@@ -127,6 +181,8 @@ impl EventQueue {
                 self.drop_oldest();
             } else if let Some(event) = self.events.pop_back() {
                 self.give_back(&event);
+                let len = self.events.len();
+                self.changed(|marks| marks.popped_back(len));
             }
         }
         self.has_lost |= lost;

@@ -5,6 +5,7 @@ use super::audit::known_id;
 use super::condition::{self, ConditionCall};
 use super::context::Context;
 use super::deferred::{Fill, Gap, deadline};
+use super::durable;
 use super::gate::Caller;
 use super::list::{self, Cursor, List};
 use super::read::unknown;
@@ -21,7 +22,6 @@ use crate::session::SessionKey;
 use crate::space::NodeIx;
 use crate::space::data_type::{Expected, Fit};
 use crate::space::nodes::{Nodes, ValueAt};
-use crate::space::view::is_builtin_method;
 use crate::work::unit;
 use std::sync::Arc;
 use taktwerk_schema::ids::{method_ids, reference_type_ids};
@@ -328,7 +328,7 @@ fn prepare(
     let inputs = check_inputs(nodes, method, inputs)?;
     let callee = match nodes.method_handler(method) {
         Some(handler) => Callee::Handler(Arc::clone(handler)),
-        None if is_builtin_method(method.index) => Callee::Builtin(method.index),
+        None if nodes.is_builtin_method(method.index) => Callee::Builtin(method.index),
         None => return Err(StatusCode::BAD_NOT_IMPLEMENTED.into()),
     };
     Ok((callee, inputs))
@@ -419,7 +419,7 @@ fn input_arguments(nodes: &Nodes, method: NodeIx) -> Result<Vec<Argument>, Statu
     }
 }
 
-/// GetMonitoredItems and ResendData (Part 5 §9.1, §9.2), ConditionRefresh and ConditionRefresh2 (Part 9 §5.5.7, §5.5.8).
+/// GetMonitoredItems, ResendData and SetSubscriptionDurable (Part 5 §9.1 to §9.3), ConditionRefresh and ConditionRefresh2 (Part 9 §5.5.7, §5.5.8).
 fn builtin(cx: &mut Context<'_>, key: SessionKey, method: u32, inputs: &[Variant]) -> MethodResult {
     let Some(Variant::UInt32(subscription_id)) = inputs.first() else {
         return Err(StatusCode::BAD_INVALID_ARGUMENT);
@@ -435,6 +435,12 @@ fn builtin(cx: &mut Context<'_>, key: SessionKey, method: u32, inputs: &[Variant
         method_ids::SERVER_RESEND_DATA => {
             cx.engine.resend_data(place);
             Ok(Vec::new())
+        }
+        method_ids::SERVER_SET_SUBSCRIPTION_DURABLE => {
+            let Some(Variant::UInt32(hours)) = inputs.get(1) else {
+                return Err(StatusCode::BAD_INVALID_ARGUMENT);
+            };
+            Ok(vec![durable::set(cx, key, place, *hours)?.into()])
         }
         method_ids::CONDITION_TYPE_CONDITION_REFRESH => {
             cx.engine.condition_refresh(place, None, cx.shared.space(), cx.now)?;

@@ -21,6 +21,7 @@ pub(crate) mod context;
 pub(crate) mod deferred;
 pub(crate) mod diagnostics;
 pub(crate) mod discovery;
+pub(crate) mod durable;
 mod event_item;
 pub(crate) mod gate;
 pub(crate) mod history;

@@ -10,6 +10,7 @@ use super::request::Request;
 use super::subscription_context::SubscriptionContext;
 use super::{Outcome, with_engine};
 use crate::authorization::{Decisions, Denial};
+use crate::durable::record::{self, Section};
 use crate::error::Fault;
 use crate::space::NodeIx;
 use crate::space::nodes::{Nodes, ValueAt};
@@ -160,11 +161,16 @@ impl Items {
             while list.goes_on(reply)? {
                 let before = list.body.remaining();
                 let (decoder, out) = (&mut list.body, reply.out());
+                let request = decoder.rest();
                 let Answer { result, filter_result } = if self.creates {
                     create_one(context, place, self.timestamps, decoder)?
                 } else {
                     modify_one(context, place, self.timestamps, decoder)?
                 };
+                if result.is_ok() && context.engine.is_durable(place) {
+                    let bytes = request.get(..before - list.body.remaining()).unwrap_or_default();
+                    self.write_down(context, place, &result, bytes);
+                }
                 let (status, revised) = match result {
                     Ok(revised) => (StatusCode::GOOD, revised),
                     Err(status) => (status, NOTHING),
@@ -179,6 +185,60 @@ impl Items {
             Ok(())
         })
     }
+}
+
+impl Items {
+    /// Notes what a client has made of an item of a durable subscription.
+    fn write_down(
+        &self,
+        context: &mut SubscriptionContext<'_>,
+        place: u32,
+        result: &Result<Revised, StatusCode>,
+        request: &[u8],
+    ) {
+        let (Ok(Revised { item_id, .. }), timestamps) = (result, self.timestamps as i32) else { return };
+        if self.creates {
+            context.engine.journal(place, |out| record::created(*item_id, timestamps, request, out));
+        } else {
+            // The MonitoredItemId comes first.
+            let parameters = request.get(4..).unwrap_or_default();
+            context.engine.journal(place, |out| record::modified(*item_id, timestamps, parameters, out));
+        }
+    }
+}
+
+/// Creates an item of a durable subscription as it was created before. Gives its index.
+///
+/// # Errors
+/// What a client would be told.
+pub(super) fn create_again(
+    context: &mut SubscriptionContext<'_>,
+    place: u32,
+    timestamps: i32,
+    request: &[u8],
+) -> Result<u32, StatusCode> {
+    let mut decoder = Decoder::new(request, context.limits.decode());
+    let timestamps = TimestampsToReturn::from_wire(timestamps)?;
+    let answer = create_one(context, place, timestamps, &mut decoder).map_err(|error| error.status())?;
+    let revised = answer.result?;
+    context.engine.find_item(place, revised.item_id)
+}
+
+/// Modifies an item of a durable subscription as it was modified before.
+///
+/// # Errors
+/// What a client would be told.
+pub(super) fn modify_again(
+    context: &mut SubscriptionContext<'_>,
+    place: u32,
+    index: u32,
+    timestamps: i32,
+    parameters: &[u8],
+) -> Result<(), StatusCode> {
+    let mut decoder = Decoder::new(parameters, context.limits.decode());
+    let timestamps = TimestampsToReturn::from_wire(timestamps)?;
+    let parameters = Parameters::decode(&mut decoder).map_err(|error| error.status())?;
+    modify(context, place, Ok(index), timestamps, &parameters).result.map(|_| ())
 }
 
 /// What is said of one item.
@@ -328,10 +388,20 @@ fn modify_one(
     let id = u32::decode(decoder)?;
     let parameters = Parameters::decode(decoder)?;
     let index = context.engine.find_item(place, id);
+    Ok(modify(context, place, index, timestamps, &parameters))
+}
+
+fn modify(
+    context: &mut SubscriptionContext<'_>,
+    place: u32,
+    index: Result<u32, StatusCode>,
+    timestamps: TimestampsToReturn,
+    parameters: &Parameters,
+) -> Answer {
     if let Ok(index) = index
         && context.engine.is_event_item(index)
     {
-        return Ok(event_item::modify(context, index, &parameters));
+        return event_item::modify(context, index, parameters);
     }
     let result = index.and_then(|index| {
         let (node, attribute_id) =
@@ -343,7 +413,7 @@ fn modify_one(
         let handle = parameters.client_handle;
         Ok(context.engine.modify_item(index, handle, timestamps, settings, context.now))
     });
-    Ok(super::aggregate_filter::answer(context, place, result))
+    super::aggregate_filter::answer(context, place, result)
 }
 
 /// SetTriggering (Part 4 §5.13.5).
@@ -361,6 +431,7 @@ pub(crate) fn set_triggering(
         .find_item(place, triggering)
         .map_err(|status| Fault::peer(status, "Part 4 §5.13.5.3"))?;
     let (added, removed) = context.engine.set_triggering(place, triggering, &add, &remove);
+    context.engine.journal_links(place, triggering);
     added.encode(out);
     encode_len(0, out);
     removed.encode(out);
@@ -428,13 +499,15 @@ impl Ids {
                 let id = u32::decode(&mut list.body)?;
                 let mut units = unit::ITEM;
                 let result = match self {
-                    Self::SetMonitoringMode(_, mode) => context
-                        .engine
-                        .find_item(place, id)
-                        .map(|index| context.engine.set_mode(index, *mode, context.now, context.space)),
-                    Self::DeleteMonitoredItems(_) => {
-                        context.engine.find_item(place, id).map(|index| context.engine.delete_item(index))
-                    }
+                    Self::SetMonitoringMode(_, mode) => context.engine.find_item(place, id).map(|index| {
+                        context.engine.set_mode(index, *mode, context.now, context.space);
+                        let section = Section::Mode { item: id, mode: mode.0 };
+                        context.engine.journal(place, |out| section.encode(out));
+                    }),
+                    Self::DeleteMonitoredItems(_) => context.engine.find_item(place, id).map(|index| {
+                        context.engine.delete_item(index);
+                        context.engine.journal(place, |out| Section::Deleted { item: id }.encode(out));
+                    }),
                     Self::SetPublishingMode(enabled) => context
                         .engine
                         .find(context.session, id)

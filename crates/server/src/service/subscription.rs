@@ -63,15 +63,22 @@ pub(crate) fn modify_subscription(
     out: &mut Vec<u8>,
 ) -> Result<(), Fault> {
     let place = context.subscription(decoder)?;
+    let publishing_interval = f64::decode(decoder)?;
+    let lifetime_count = u32::decode(decoder)?;
     let mut revised = Parameters {
-        publishing_interval: f64::decode(decoder)?,
-        lifetime_count: u32::decode(decoder)?,
+        publishing_interval,
+        lifetime_count,
         max_keep_alive_count: u32::decode(decoder)?,
         max_notifications: u32::decode(decoder)?,
         priority: u8::decode(decoder)?,
     }
     .revise(&context.limits.subscriptions);
     revised.publishing_interval = context.engine.fitting_interval(Some(place), revised.publishing_interval);
+    if let Some(hours) = context.engine.durable_lifetime_max(place) {
+        // Part 4 §6.8: it may be as long as the server keeps durable subscriptions.
+        let asked = lifetime_count.max(revised.max_keep_alive_count.saturating_mul(3));
+        revised.lifetime_count = asked.min(revised.durable(hours).lifetime_count);
+    }
     context.engine.modify_subscription(place, revised, context.now);
     encode_revised(&revised, out);
     Ok(())

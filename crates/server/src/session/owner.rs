@@ -4,7 +4,7 @@ use super::Session;
 use crate::account::heap_size;
 use crate::identity::User;
 use taktwerk_crypto::MessageSecurityMode;
-use taktwerk_types::UaString;
+use taktwerk_types::{Decode, DecodeError, Decoder, Encode, UaString};
 
 /// Whom a session works for, as far as it decides on whose subscriptions are whose (Part 4 §5.14.7.1).
 #[derive(Debug, Clone)]
@@ -25,6 +25,74 @@ impl Owner {
         let is_same_application =
             self.application_uri == other.application_uri && self.is_secured == other.is_secured;
         self.user.is_same_as(&other.user) && (self.user != User::Anonymous || is_same_application)
+    }
+}
+
+impl Owner {
+    /// The same for two that [are the same](Self::is_same_as), and different for others.
+    pub(crate) fn account_name(&self) -> String {
+        match &self.user {
+            User::Anonymous => format!("anonymous {} {}", self.is_secured, self.application_uri.as_str()),
+            User::Named(name) => format!("named {name}"),
+            User::Certificate { user_id, .. } => format!("certificate {user_id}"),
+            User::Issued { user_id, .. } => format!("issued {user_id}"),
+        }
+    }
+}
+
+impl Encode for Owner {
+    fn encode(&self, out: &mut Vec<u8>) {
+        let text = |text: &str, out: &mut Vec<u8>| UaString::from(text).encode(out);
+        match &self.user {
+            User::Anonymous => out.push(0),
+            User::Named(name) => {
+                out.push(1);
+                text(name, out);
+            }
+            User::Certificate { user_id, thumbprint, subject, issuer } => {
+                out.push(2);
+                [user_id, thumbprint, subject, issuer].into_iter().for_each(|part| text(part, out));
+            }
+            User::Issued { user_id, roles, groups } => {
+                out.push(3);
+                text(user_id, out);
+                for names in [roles, groups] {
+                    names.iter().map(|name| UaString::from(&**name)).collect::<Vec<_>>().encode(out);
+                }
+            }
+        }
+        self.application_uri.encode(out);
+        self.is_secured.encode(out);
+    }
+}
+
+impl<'a> Decode<'a> for Owner {
+    const MIN_LEN: usize = 6;
+
+    fn decode(decoder: &mut Decoder<'a>) -> Result<Self, DecodeError> {
+        fn text(decoder: &mut Decoder<'_>) -> Result<Box<str>, DecodeError> {
+            Ok(decoder.str()?.unwrap_or_default().into())
+        }
+        fn names(decoder: &mut Decoder<'_>) -> Result<std::sync::Arc<[Box<str>]>, DecodeError> {
+            Ok(decoder.array::<UaString>()?.iter().map(|name| name.as_str().into()).collect())
+        }
+        let user = match decoder.byte()? {
+            0 => User::Anonymous,
+            1 => User::Named(text(decoder)?),
+            2 => User::Certificate {
+                user_id: text(decoder)?,
+                thumbprint: text(decoder)?,
+                subject: text(decoder)?,
+                issuer: text(decoder)?,
+            },
+            3 => User::Issued { user_id: text(decoder)?, roles: names(decoder)?, groups: names(decoder)? },
+            _ => return Err(DecodeError::Invalid("kind of user")),
+        };
+        Ok(Self {
+            user,
+            application_uri: <UaString as Decode>::decode(decoder)?,
+            is_secured: bool::decode(decoder)?,
+        })
     }
 }
 

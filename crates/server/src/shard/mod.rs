@@ -16,11 +16,13 @@
 //! true again, it passes the bytes it kept.
 //!
 //! - `turn`: requests and deadlines; `turns`: requests that are worked on in slices; `transfer`: messages of other shards;
+//! - `durable`: durable subscriptions are written, and made again;
 //! - `authorize`, `trust`: sessions and connections after permissions or trust lists have changed; `audit`: what is noted
 //!   of channels.
 
 mod audit;
 mod authorize;
+mod durable;
 mod transfer;
 mod trust;
 mod turn;
@@ -36,6 +38,7 @@ use crate::audit::AuditLog;
 use crate::connection::Connection;
 use crate::connection::buffers::Buffers;
 use crate::connection::outbox::{Outbox, Transmit, schedule};
+use crate::durable::saved::Saved;
 use crate::eviction::{Class, Holder, Kind};
 use crate::limits::cost;
 use crate::now::Now;
@@ -113,6 +116,8 @@ pub struct Shard {
     published: Instant,
     /// Subscriptions and items as last counted for the whole server.
     counted: (usize, usize),
+    /// Durable subscriptions that are still to be made again.
+    restoring: Vec<Saved>,
     /// The changes of trust lists that the connections have been checked for.
     trust_list_changes: u64,
 }
@@ -147,7 +152,9 @@ impl Shard {
                 first_id,
             )
             .with_account(Arc::clone(shared.account()))
-            .with_headroom(shared.config().headroom.clone()),
+            .with_headroom(shared.config().headroom.clone())
+            .with_durable(shared.config().durable.clone()),
+            restoring: shared.take_saved(index),
             deferrals: Deferrals::new(limits),
             transfers: Transfers::default(),
             buffers: Buffers::new(limits.spare_buffers_max),
@@ -205,6 +212,7 @@ impl Shard {
     }
 
     fn open(&mut self, address: Option<IpAddr>, now: Now) -> ConnectionId {
+        self.restore(now);
         let live = Arc::clone(self.shared.live());
         let count = &live.counters.current_connection_count;
         let limits = &self.shared.config().limits;
@@ -571,6 +579,7 @@ impl Shard {
         match command {
             Command::Shutdown => {
                 self.shared.live().set_state(taktwerk_schema::ServerState::SHUTDOWN);
+                self.engine.end_durable(now);
                 let sessions: Vec<SessionKey> = self.sessions.iter().map(|(key, _)| key).collect();
                 for key in sessions {
                     self.context(None, now).close_session(key, true, None);
@@ -581,6 +590,7 @@ impl Shard {
                 for id in all {
                     self.fail(id, StatusCode::BAD_SHUTDOWN, now);
                 }
+                self.write_durable(now);
             }
         }
     }

@@ -30,6 +30,7 @@ impl Shard {
 
     /// A message has come from a shard.
     pub fn message(&mut self, message: ShardMessage, now: Now) {
+        self.restore(now);
         match message.0 {
             Content::Ask(ask) => self.asked(ask, now),
             Content::Refused(waiting, status) => self.transferred(waiting, Err(status), now),
@@ -59,7 +60,7 @@ impl Shard {
     }
 
     /// A session of some shard wants a subscription.
-    fn asked(&mut self, mut ask: Ask, now: Now) {
+    pub(super) fn asked(&mut self, mut ask: Ask, now: Now) {
         let homes = self.shared.homes();
         let Some(place) = self.engine.find_any(ask.id) else {
             match homes.moved_to(ask.id) {
@@ -88,6 +89,10 @@ impl Shard {
         let from = self.engine.subscription(place).and_then(|subscription| subscription.session);
         if !self.sessions.may_take(&ask.owner, from, ask.id) {
             return self.transfers.refuse(&ask, StatusCode::BAD_USER_ACCESS_DENIED);
+        }
+        if self.engine.is_writing(place) {
+            // Its log has one writer at a time.
+            return self.transfers.postponed.push(ask);
         }
         let limits = &self.shared.config().limits;
         let mut outbox = outbox(&mut self.connections, &mut self.transmit, &mut self.buffers, now, limits);

@@ -358,6 +358,7 @@ impl Shard {
         self.count_engine();
         self.apply_attached(now);
         self.audit_deferred(now);
+        self.write_durable(now);
     }
 
     /// Keeps the server's counts of subscriptions and items.
@@ -409,6 +410,8 @@ impl Shard {
             }
         };
         consider(self.engine.next_deadline(), "publishing or sampling");
+        consider(self.engine.write_deadline(), "durable subscriptions");
+        consider((!self.restoring.is_empty()).then_some(Instant::ZERO), "durable subscriptions");
         consider(self.sessions.next_deadline(), "session timeout");
         consider(self.deferrals.next_deadline(), "deferred request");
         consider(self.audit.next_deadline(), "audit");
@@ -425,6 +428,7 @@ impl Shard {
 
     /// Does what is due, a bounded amount of it: as long as [`Self::poll_timeout`] is due, send and call again.
     pub fn timer(&mut self, now: Now) {
+        self.restore(now);
         self.refresh_authorization(now);
         self.refresh_trust(now);
         self.audit.settle(now);
@@ -436,6 +440,7 @@ impl Shard {
                 outbox(&mut self.connections, &mut self.transmit, &mut self.buffers, now, limits);
             self.engine.run(now, self.shared.space(), &mut outbox);
         }
+        self.write_durable(now);
         self.start_samples();
         self.end_sessions(now);
         for _ in 0..LOOKS_PER_TIMER {
@@ -637,6 +642,7 @@ impl Shard {
                 };
                 self.engine.sample_done(&sample, value, now);
             }
+            (Kind::Durable(changes), result) => self.durable_written(changes, result, now),
             // No effect belongs to it.
             (Kind::Transfer { .. }, _) => {}
         }

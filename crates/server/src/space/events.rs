@@ -149,6 +149,12 @@ impl AddressSpace {
         Arc::new(Event::new(new, placed, || event_id, now))
     }
 
+    /// An event that was raised before, and when it was received.
+    pub(crate) fn shared_event_again(&self, (new, received): (NewEvent, Option<UtcTime>)) -> Arc<Event> {
+        let time = received.or(new.time).unwrap_or(UtcTime::NULL);
+        self.shared_event(new, time)
+    }
+
     #[cold]
     fn raise_watched(&self, new: NewEvent, now: UtcTime) -> ByteString {
         let event_id = new.event_id.clone().unwrap_or_else(|| self.events.next_event_id());

@@ -6,7 +6,7 @@ use super::page::{PAGE_SLOTS, Page};
 use super::slot::{Scalar, Snapshot};
 use super::spec::NodeSpec;
 use super::store::{SlotHandle, SlotShare, SlotStore};
-use super::view::NodeView;
+use super::view::{NodeView, is_builtin_method};
 use super::{NodeIx, Reference};
 use crate::authorization::{Access, AccessTable, Decisions};
 use crate::callback::ValueSource;
@@ -17,7 +17,7 @@ use core::hash::{BuildHasher, Hash, Hasher};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use taktwerk_schema::ids::{data_type_ids, object_ids, reference_type_ids, variable_ids};
+use taktwerk_schema::ids::{data_type_ids, method_ids, object_ids, reference_type_ids, variable_ids};
 use taktwerk_schema::ns0::Ns0;
 use taktwerk_schema::{NodeClass, PermissionType};
 use taktwerk_types::{
@@ -62,6 +62,8 @@ pub(crate) struct Nodes {
     namespaces: Vec<String>,
     /// What the server's own Variables show, and the sessions that have diagnostics nodes.
     live: Option<Arc<Live>>,
+    /// Subscriptions can be durable.
+    durable: bool,
     data_types: Vec<NodeId>,
     /// The built-in type's number of each of `data_types` that is one, 0 for all others.
     data_type_kinds: Vec<u8>,
@@ -94,6 +96,7 @@ impl Nodes {
             ns0_methods: BTreeMap::new(),
             namespaces: vec!["http://opcfoundation.org/UA/".to_owned(), application_uri.to_owned()],
             live: None,
+            durable: false,
             data_types: vec![NodeId::numeric(0, data_type_ids::BASE_DATA_TYPE)],
             data_type_kinds: vec![0],
             slots,
@@ -112,6 +115,17 @@ impl Nodes {
     /// Connects the server's own Variables with what they show.
     pub(crate) fn set_live(&mut self, live: Arc<Live>) {
         self.live = Some(live);
+    }
+
+    /// Says whether subscriptions can be durable.
+    pub(crate) fn set_durable(&mut self, durable: bool) {
+        self.durable = durable;
+    }
+
+    /// Whether the server itself answers calls of a method of namespace 0.
+    pub(crate) fn is_builtin_method(&self, id: u32) -> bool {
+        let is_offered = id != method_ids::SERVER_SET_SUBSCRIPTION_DURABLE || self.durable;
+        is_offered && is_builtin_method(id)
     }
 
     // ---- namespaces

@@ -126,6 +126,19 @@ impl Snapshot {
         }
     }
 
+    /// Of no slot: a value that was kept.
+    pub(crate) fn from_data_value(value: DataValue) -> Self {
+        let status = value.status();
+        let source = value.source_timestamp.unwrap_or(UtcTime::NULL);
+        let server = value.server_timestamp.unwrap_or(UtcTime::NULL);
+        let value = value.value.unwrap_or_default();
+        let (kind, bits, payload) = match inline(&value) {
+            Some((kind, bits)) => (kind, bits, None),
+            None => (KIND_PAYLOAD, 0, Some(Arc::new(value))),
+        };
+        Self { kind, bits, payload, status, source, server, change: 0, write: 0 }
+    }
+
     /// The value as a number, for deadbands.
     pub(crate) fn as_f64(&self) -> Option<f64> {
         match self.kind {

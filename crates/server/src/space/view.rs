@@ -54,6 +54,7 @@ pub(crate) const fn is_builtin_method(id: u32) -> bool {
         id,
         method_ids::SERVER_GET_MONITORED_ITEMS
             | method_ids::SERVER_RESEND_DATA
+            | method_ids::SERVER_SET_SUBSCRIPTION_DURABLE
             | method_ids::CONDITION_TYPE_CONDITION_REFRESH
             | method_ids::CONDITION_TYPE_CONDITION_REFRESH2
     )
@@ -300,8 +301,9 @@ impl<'a> NodeView<'a> {
     pub(crate) fn executable(&self) -> Option<bool> {
         match self.inner {
             // Methods of the static namespace can be called where the server implements them.
-            Inner::Static(node) => (node.class() == NodeClass::METHOD)
-                .then(|| is_builtin_method(self.ix.index) || self.nodes.ns0_method(self.ix.index).is_some()),
+            Inner::Static(node) => (node.class() == NodeClass::METHOD).then(|| {
+                self.nodes.is_builtin_method(self.ix.index) || self.nodes.ns0_method(self.ix.index).is_some()
+            }),
             Inner::Heap(node) => match &node.kind {
                 NodeKind::Method { executable } => Some(*executable && node.handler().is_some()),
                 _ => None,

@@ -48,6 +48,9 @@ impl Engine {
             return;
         }
         subscription.decisions = Arc::clone(decisions);
+        if let Some(journal) = &mut subscription.journal {
+            journal.header_changed = true;
+        }
         self.authorize_events(place, decisions, space);
         let mut changed: Vec<(u32, Denial)> = Vec::new();
         if let Some(subscription) = self.subscription(place) {
@@ -84,6 +87,9 @@ impl Engine {
             item.ext.as_mut().and_then(|ext| ext.events.as_mut()).filter(|_| denial != Denial::No)
         {
             events.queue.clear();
+        }
+        if let Some(Some(subscription)) = self.subscriptions.get_mut(item.subscription as usize) {
+            super::durable::note(index, item, subscription);
         }
         if !item.has(flag::ENABLED) || item.has(flag::EVENTS) {
             return;

@@ -149,6 +149,7 @@ impl Engine {
         let Some(item) = self.items.get_mut(index as usize) else { return };
         let Some(Some(subscription)) = self.subscriptions.get_mut(item.subscription as usize) else { return };
         subscription.counters.queue_overflows += u32::from(lost);
+        super::durable::note(index, item, subscription);
         make_ready(index, item, subscription);
     }
 }

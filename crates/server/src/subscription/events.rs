@@ -5,12 +5,14 @@
 //! client has selected are written when the message is.
 
 use super::Engine;
+use super::durable::note;
 use super::item::{Item, ItemExt, NONE, flag};
 use super::manage::{Revised, id_of};
 use super::publish::fire_links;
 use super::subscription::Subscription;
 use crate::account::{Category, Charge, Exhausted, HeapSize, allocation};
 use crate::authorization::{Decisions, Denial};
+use crate::durable::marks::Marks;
 use crate::event::bus::Departed;
 use crate::event::filter::EventFilter;
 use crate::event::queue::{EventQueue, Next};
@@ -75,6 +77,11 @@ impl Item {
         self.events().is_some_and(|events| events.filter.passes(event))
     }
 
+    /// The queue of an item for events.
+    pub(super) fn event_queue_mut(&mut self) -> Option<&mut EventQueue> {
+        Some(&mut self.events_mut()?.queue)
+    }
+
     fn events_mut(&mut self) -> Option<&mut EventItem> {
         self.ext.as_mut()?.events.as_deref_mut()
     }
@@ -87,8 +94,8 @@ fn filter_size(filter: &EventFilter) -> usize {
 
 impl Engine {
     /// The queue that a client gets.
-    fn event_queue_size(&self, asked: u32) -> u32 {
-        let max = self.limits.queue_size_max.max(1);
+    fn event_queue_size(&self, place: u32, asked: u32) -> u32 {
+        let max = self.queue_size_max(place);
         match asked {
             0 => QUEUE_SIZE_DEFAULT.min(max),
             asked => asked.max(QUEUE_SIZE_MIN).min(max),
@@ -103,7 +110,7 @@ impl Engine {
     ) -> Result<Revised, taktwerk_types::StatusCode> {
         use taktwerk_types::StatusCode;
         let EventSpec { node, denial, mode, settings } = spec;
-        let queue_size = self.event_queue_size(settings.queue_size);
+        let queue_size = self.event_queue_size(place, settings.queue_size);
         let per_subscription = self.limits.monitored_items_per_subscription_max as usize;
         let subscription = self.subscription_mut(place).ok_or(StatusCode::BAD_SUBSCRIPTION_ID_INVALID)?;
         if subscription.items.len() >= per_subscription {
@@ -115,11 +122,16 @@ impl Engine {
             .map_err(Exhausted::status)?;
         subscription.kept.resize(subscription.items.len() + 1).map_err(Exhausted::status)?;
         let position = u32::try_from(subscription.items.len()).unwrap_or(NONE);
+        let is_durable = subscription.journal.is_some();
         let mut ext = Box::new(ItemExt::new(&account));
         ext.polled = Some(attribute::EVENT_NOTIFIER);
+        let mut queue = EventQueue::new(&account, queue_size, settings.discard_oldest);
+        if is_durable {
+            queue.mark(Marks::default());
+        }
         ext.events = Some(Box::new(EventItem {
             filter: Arc::new(settings.filter),
-            queue: EventQueue::new(&account, queue_size, settings.discard_oldest),
+            queue,
             filter_charge,
             departed: None,
         }));
@@ -147,18 +159,19 @@ impl Engine {
     ) -> Result<Revised, taktwerk_types::StatusCode> {
         // Events until now belong to the old filter.
         self.drain_events();
-        let queue_size = self.event_queue_size(settings.queue_size);
+        let place = self.items.get(index as usize).map_or(NONE, |item| item.subscription);
+        let queue_size = self.event_queue_size(place, settings.queue_size);
         let Self { items, subscriptions, .. } = self;
         let invalid = taktwerk_types::StatusCode::BAD_MONITORED_ITEM_ID_INVALID;
         let item = items.get_mut(index as usize).ok_or(invalid)?;
         item.client_handle = settings.client_handle;
-        let place = item.subscription;
         let events = item.events_mut().ok_or(invalid)?;
         events.filter_charge.resize(filter_size(&settings.filter)).map_err(Exhausted::status)?;
         events.filter = Arc::new(settings.filter);
         let lost = events.queue.modify(queue_size, settings.discard_oldest);
         if let Some(Some(subscription)) = subscriptions.get_mut(place as usize) {
             subscription.counters.event_queue_overflows += u32::from(lost);
+            note(index, item, subscription);
         }
         Ok(self.revised_event_item(index, queue_size))
     }
@@ -189,6 +202,9 @@ impl Engine {
             }
         }
         let place = item.subscription;
+        if let Some(Some(subscription)) = self.subscriptions.get_mut(place as usize) {
+            note(index, item, subscription);
+        }
         if was_enabled != enabled
             && let Some(subscription) = self.subscription_mut(place)
         {
@@ -322,7 +338,7 @@ impl Engine {
         ready(index, item, subscription);
     }
 
-    fn make_events_ready(&mut self, index: u32) {
+    pub(super) fn make_events_ready(&mut self, index: u32) {
         let Self { items, subscriptions, .. } = self;
         let Some(item) = items.get_mut(index as usize) else { return };
         if let Some(Some(subscription)) = subscriptions.get_mut(item.subscription as usize) {
@@ -333,8 +349,9 @@ impl Engine {
     /// Deletes events that wait and that a client may not see any more.
     pub(super) fn authorize_events(&mut self, place: u32, decisions: &Decisions, space: &AddressSpace) {
         let Self { items, subscriptions, .. } = self;
-        let Some(Some(subscription)) = subscriptions.get(place as usize) else { return };
-        for index in &subscription.items {
+        let Some(Some(subscription)) = subscriptions.get_mut(place as usize) else { return };
+        for at in 0..subscription.items.len() {
+            let Some(index) = subscription.items.get(at) else { break };
             if let Some(events) = items.get_mut(*index as usize).and_then(Item::events_mut)
                 && !events.queue.is_empty()
             {
@@ -346,6 +363,10 @@ impl Engine {
                         .into_iter()
                         .all(|set| decisions.of_set(set).contains(PermissionType::RECEIVE_EVENTS))
                 });
+                let index = *index;
+                if let Some(item) = items.get_mut(index as usize) {
+                    note(index, item, subscription);
+                }
             }
         }
     }
@@ -381,6 +402,7 @@ pub(super) fn may_see(decisions: &Decisions, event: &Event) -> bool {
 
 /// Puts an item with events into its subscription's list, if it is to report them.
 fn ready(index: u32, item: &mut Item, subscription: &mut Subscription) {
+    note(index, item, subscription);
     let wanted = item.has(flag::REPORTING | flag::TRIGGERED)
         || item.ext.as_ref().is_some_and(|ext| !ext.links.is_empty());
     let has_events = item.events().is_some_and(|events| !events.queue.is_empty());
@@ -443,6 +465,7 @@ pub(super) fn encode_events(
     while count < count_max && out.len() < len_max && has_events(place, items, subscription) {
         let Some(index) = subscription.ready_events.front().copied() else { break };
         let Some(item) = items.get_mut(index as usize) else { break };
+        note(index, item, subscription);
         let client_handle = item.client_handle;
         let Some(events) = item.events_mut() else { break };
         while count < count_max && out.len() < len_max {

@@ -52,6 +52,8 @@ pub(crate) mod flag {
     pub(crate) const EVENTS: u16 = 1 << 8;
     /// The entry is in use.
     pub(crate) const ALIVE: u16 = 1 << 9;
+    /// The queue has changed since it was written down, and the item stands in its subscription's journal.
+    pub(crate) const NOTED: u16 = 1 << 10;
     /// Two bits: why the client does not get values, see [`Denial`](crate::authorization::Denial); 0 if it does.
     pub(crate) const DENIED: u16 = 3 << 11;
     /// Two bits: the [`Trigger`](super::Trigger).
@@ -248,7 +250,25 @@ impl Sample {
     }
 }
 
+impl From<DataValue> for Sample {
+    fn from(value: DataValue) -> Self {
+        match value {
+            DataValue { value: Some(_), .. } => Self::Slot(Snapshot::from_data_value(value)),
+            other => Self::Value(Box::new(other)),
+        }
+    }
+}
+
 impl Item {
+    /// Appends what has changed of its queue to an entry of the log; see [`KeptValues::write_changes`].
+    pub(super) fn write_queue(&mut self, id: u32, max: usize, out: &mut Vec<u8>) -> Option<(usize, bool)> {
+        let ext = self.ext.as_mut()?;
+        match &mut ext.events {
+            Some(events) => events.queue.write_changes(id, max, out),
+            None => ext.values.write_changes(id, max, out),
+        }
+    }
+
     pub(crate) fn new(subscription: u32, client_handle: u32, slot: Option<SlotShare>, node: NodeIx) -> Self {
         Self {
             slot,

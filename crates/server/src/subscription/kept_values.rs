@@ -4,12 +4,14 @@
 
 use super::item::Sample;
 use crate::account::{Account, Category, Charge, HeapSize, allocation};
+use crate::durable::marks::Marks;
+use crate::durable::record::{begin_queue, end_queue};
 use crate::limits::cost::QUEUE_PLACE;
 use std::collections::VecDeque;
 #[cfg(test)]
 use std::collections::vec_deque::Iter;
 use std::sync::Arc;
-use taktwerk_types::{StatusCode, Variant};
+use taktwerk_types::{Encode, StatusCode, Variant};
 
 /// The queue of an item, and the value that it compares the next one with.
 #[derive(Debug)]
@@ -18,6 +20,8 @@ pub(crate) struct KeptValues {
     last: Option<Variant>,
     places: Charge,
     payloads: Charge,
+    /// How far it is written down, for items of durable subscriptions.
+    marks: Option<Box<Marks>>,
 }
 
 impl KeptValues {
@@ -27,7 +31,46 @@ impl KeptValues {
             last: None,
             places: account.nothing(Category::QueuePlaces),
             payloads: account.nothing(Category::QueuedValues),
+            marks: None,
         }
+    }
+
+    /// From now on it is noted what has to be written down.
+    pub(crate) fn mark(&mut self, marks: Marks) {
+        self.marks = Some(Box::new(marks));
+    }
+
+    /// Whether it is noted what has to be written down.
+    pub(crate) fn is_marked(&self) -> bool {
+        self.marks.is_some()
+    }
+
+    /// Appends what has changed since the last call to an entry of the log, with up to `max` values. Returns how many there
+    /// were, and whether some are left; `None` if nothing has changed.
+    pub(crate) fn write_changes(
+        &mut self,
+        item: u32,
+        max: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<(usize, bool)> {
+        let Self { queue, marks, .. } = self;
+        let marks = marks.as_mut()?;
+        let (first, from) = marks.take_change()?;
+        let overflow = queue.front().is_some_and(|oldest| oldest.status().has_overflow());
+        let at = begin_queue(false, item, (first, from, overflow), out);
+        let known = usize::try_from(from - first).unwrap_or(usize::MAX);
+        let mut written = 0;
+        for sample in queue.iter().skip(known).take(max) {
+            match sample {
+                Sample::Slot(snapshot) => snapshot.to_data_value().encode(out),
+                Sample::Value(value) => value.encode(out),
+            }
+            written += 1;
+        }
+        end_queue(at, u32::try_from(written).unwrap_or(u32::MAX), out);
+        let is_left = known + written < queue.len();
+        marks.written(written as u64, is_left);
+        Some((written, is_left))
     }
 
     /// Makes room for a queue of `size`, or of what the account allows; returns that. The first place is free.
@@ -75,12 +118,18 @@ impl KeptValues {
             sample.drop_value();
         }
         self.queue.push_back(sample);
+        if let Some(marks) = &mut self.marks {
+            marks.pushed();
+        }
     }
 
     #[inline]
     pub(crate) fn pop_front(&mut self) -> Option<Sample> {
         let sample = self.queue.pop_front()?;
         self.give_back(&sample);
+        if let Some(marks) = &mut self.marks {
+            marks.popped_front(1);
+        }
         Some(sample)
     }
 
@@ -88,6 +137,9 @@ impl KeptValues {
     pub(crate) fn pop_back(&mut self) -> Option<Sample> {
         let sample = self.queue.pop_back()?;
         self.give_back(&sample);
+        if let Some(marks) = &mut self.marks {
+            marks.popped_back(self.queue.len());
+        }
         Some(sample)
     }
 
@@ -102,14 +154,23 @@ impl KeptValues {
     /// Adds the Overflow bit to the oldest value.
     pub(crate) fn mark_oldest(&mut self) {
         mark(self.queue.front_mut());
+        if let Some(marks) = &mut self.marks {
+            marks.pushed();
+        }
     }
 
     /// Adds the Overflow bit to the newest value.
     pub(crate) fn mark_newest(&mut self) {
         mark(self.queue.back_mut());
+        if let Some(marks) = &mut self.marks {
+            marks.popped_back(self.queue.len().saturating_sub(1));
+        }
     }
 
     pub(crate) fn clear(&mut self) {
+        if let Some(marks) = &mut self.marks {
+            marks.popped_front(self.queue.len());
+        }
         self.queue.clear();
         let last = self.last.heap_size();
         self.payloads.resize_anyway(last);

@@ -187,6 +187,9 @@ impl Engine {
         let Some(subscription) = self.subscription_mut(place) else { return };
         subscription.counters.modify += 1;
         let interval = nanos_from_millis(parameters.publishing_interval);
+        if let Some(journal) = &mut subscription.journal {
+            journal.header_changed = true;
+        }
         let changed = interval != subscription.interval;
         subscription.parameters = parameters;
         subscription.interval = interval;
@@ -213,6 +216,9 @@ impl Engine {
             subscription.counters.disable += 1;
         }
         subscription.publishing_enabled = enabled;
+        if let Some(journal) = &mut subscription.journal {
+            journal.header_changed = true;
+        }
         subscription.demand();
         subscription.more_notifications = false;
         subscription.reset_lifetime();
@@ -242,6 +248,7 @@ impl Engine {
     }
 
     pub(super) fn remove(&mut self, place: u32) {
+        self.release_held(place);
         let Some(mut subscription) = self.subscriptions.get_mut(place as usize).and_then(Option::take) else {
             return;
         };
@@ -249,6 +256,9 @@ impl Engine {
             self.forget_item(index);
         }
         subscription.retransmission.clear(&mut self.pool);
+        if subscription.journal.is_some() {
+            self.durable_gone(place, subscription.id);
+        }
         self.by_id.remove(&subscription.id);
         self.homes.forget(subscription.id, self.shard);
         self.free_subscriptions.push(place);
@@ -285,11 +295,13 @@ impl Engine {
         self.refuse_requests(session, StatusCode::BAD_SESSION_CLOSED, responder);
         let Some(queue) = self.queues.get_mut(session.0 as usize).and_then(Option::take) else { return };
         for place in queue.subscriptions {
-            if delete {
+            if delete && !self.keeps(place) {
                 self.remove(place);
             } else if let Some(subscription) = self.subscription_mut(place) {
                 subscription.session = None;
-                subscription.kept.account().move_up();
+                if subscription.journal.is_none() {
+                    subscription.kept.account().move_up();
+                }
             }
         }
     }
@@ -433,6 +445,9 @@ impl Engine {
                 item.flags &= !(flag::ENABLED | flag::DIRTY | flag::READY | flag::TRIGGERED);
                 if let Some(ext) = &mut item.ext {
                     ext.values.clear();
+                }
+                if let Some(Some(subscription)) = self.subscriptions.get_mut(item.subscription as usize) {
+                    super::durable::note(index, item, subscription);
                 }
             }
         }

@@ -43,6 +43,7 @@ impl Engine {
                     item.enqueue(Sample::Value(Box::new(value)));
                 }
             }
+            super::durable::note(index, item, subscription);
             super::changes::make_ready(index, item, subscription);
         }
     }

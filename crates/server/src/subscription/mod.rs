@@ -13,6 +13,7 @@
 //! - [`publish`]: cycles, messages and the sessions' Publish queues; [`retransmission`]: what can be republished;
 //! - [`manage`]: creating, modifying and deleting, as the services ask; `settings`: how items sample and queue; `methods`: as methods ask; `places`: where
 //!   items lie; [`timer`]: deadlines;
+//! - `durable`, `journal`: what durable subscriptions write down, and how they are made again;
 //! - `access`: items that their client may see, or not any more;
 //! - [`moving`]: to another session, and to another shard's engine; [`item_ids`], [`homes`]: what finds them there.
 
@@ -20,12 +21,14 @@ mod access;
 pub(crate) mod aggregate_item;
 mod aggregates;
 mod changes;
+mod durable;
 pub(crate) mod events;
 pub(crate) mod filter;
 mod groups;
 pub(crate) mod homes;
 pub(crate) mod item;
 mod item_ids;
+pub(crate) mod journal;
 mod kept_values;
 pub(crate) mod manage;
 mod message;
@@ -56,6 +59,7 @@ use crate::space::page::{PAGE_SLOTS, Page};
 use crate::space::slot::Snapshot;
 use crate::space::store::SlotStore;
 use crate::work::Work;
+use durable::Durables;
 use events::EventItems;
 use groups::Groups;
 use homes::Homes;
@@ -108,6 +112,8 @@ pub(crate) struct Engine {
     groups: Groups,
     timers: Timers,
     phases: SharedPhases,
+    /// Its durable subscriptions.
+    durables: Durables,
     pool: BufferPool,
     next_id: u32,
     served: u64,
@@ -184,6 +190,7 @@ impl Engine {
             groups: Groups::default(),
             timers: Timers::default(),
             phases: SharedPhases::default(),
+            durables: Durables::default(),
             pool: BufferPool::default(),
             next_id: first_id.max(1),
             served: 0,
@@ -205,10 +212,12 @@ impl Engine {
 
     /// When the engine wants its next [`Engine::run`].
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        match (self.timers.next(), self.refresh_at) {
-            (Some(timer), Some(refresh)) => Some(timer.min(refresh)),
-            (timer, refresh) => timer.or(refresh),
-        }
+        [self.timers.next(), self.refresh_at].into_iter().flatten().min()
+    }
+
+    /// When [`Engine::collect_durable`] has something to write.
+    pub(crate) fn write_deadline(&self) -> Option<Instant> {
+        self.durables.next_deadline()
     }
 
     /// How many subscriptions there are.

@@ -63,11 +63,14 @@ impl Engine {
         responder: &mut dyn Responder,
     ) -> Vec<u32> {
         self.count_transfer(place, same_client);
+        self.release_held(place);
         let Some(subscription) = self.subscription_mut(place) else { return Vec::new() };
         let from = subscription.session.replace(to);
         let farewell = subscription.farewell();
-        let account = Arc::clone(subscription.kept.account());
-        account.move_to(self.queue_mut(to).account());
+        let (account, is_durable) = (Arc::clone(subscription.kept.account()), subscription.journal.is_some());
+        if !is_durable {
+            account.move_to(self.queue_mut(to).account());
+        }
         self.give_to(to, place, farewell.0);
         if let Some(from) = from {
             self.tell_transferred(from, place, farewell, now, responder);
@@ -108,11 +111,16 @@ impl Engine {
         self.refresh_pages();
         self.drain_changes(now.instant);
         self.drain_events();
+        self.release_held(place);
         let mut subscription = self.subscriptions.get_mut(place as usize).and_then(Option::take)?;
         self.by_id.remove(&subscription.id);
         self.free_subscriptions.push(place);
-        // Its session keeps it no longer; the address does until it has arrived.
-        subscription.kept.account().move_up();
+        if subscription.journal.is_some() {
+            self.durable_leaves(place);
+        } else {
+            // Its session keeps it no longer; the address does until it has arrived.
+            subscription.kept.account().move_up();
+        }
         // Before anybody can ask where it went.
         self.homes.depart(subscription.id, to);
         if let Some(from) = subscription.session.take() {
@@ -197,7 +205,7 @@ impl Engine {
         self.groups.leave(group);
         self.free_place(index);
         // A source that is working for this engine answers to this engine; the other one asks again.
-        item.flags &= !(flag::READY | flag::PENDING);
+        item.flags &= !(flag::READY | flag::PENDING | flag::NOTED);
         if let Some(ext) = &mut item.ext {
             ext.sampling = 0;
         }
@@ -211,11 +219,13 @@ impl Engine {
         subscription.served = self.served;
         let (id, next_publish) = (subscription.id, subscription.next_publish);
         let has_links = subscription.has_links;
-        let account = Arc::clone(subscription.kept.account());
+        let (account, is_durable) = (Arc::clone(subscription.kept.account()), subscription.journal.is_some());
         let place = self.insert_subscription(subscription);
         self.homes.arrive(id, self.shard);
         if let Some(session) = session {
-            account.move_to(self.queue_mut(session).account());
+            if !is_durable {
+                account.move_to(self.queue_mut(session).account());
+            }
             self.give_to(session, place, id);
         }
         // The phase stays; a cycle that was missed on the way is made up for at once.
@@ -236,6 +246,9 @@ impl Engine {
         if let Some(subscription) = self.subscription_mut(place) {
             subscription.items.clone_from(&indexes);
             subscription.ids = Some(Box::new(ids));
+        }
+        if is_durable {
+            self.durable_arrives(place, now);
         }
         // Those that waited come before those that are found to have news now.
         for index in ready.into_iter().filter_map(|position| indexes.get(position)) {

@@ -355,6 +355,9 @@ impl Engine {
         let Some(session) = self.subscription(place).and_then(|subscription| subscription.session) else {
             return false;
         };
+        if self.holds_all(place) {
+            return false;
+        }
         let Some(Some(queue)) = self.queues.get_mut(session.0 as usize) else { return false };
         while let Some(first) = queue.requests.front() {
             if first.expires > now {
@@ -405,8 +408,12 @@ impl Engine {
             let discarded =
                 subscription.retransmission.push(sequence_number, message, len_max, bytes_max, pool);
             subscription.counters.discarded_messages += discarded;
-            respond_notifications(responder, &ticket, now, subscription, sequence_number);
-            subscription.counters.discarded_messages += subscription.retransmission.forget_excess(pool);
+            if subscription.journal.is_none() || self.durables.is_failing() {
+                respond_notifications(responder, &ticket, now, subscription, sequence_number);
+                subscription.counters.discarded_messages += subscription.retransmission.forget_excess(pool);
+            } else {
+                self.hold(place, ticket, sequence_number);
+            }
             budget.spend(len);
             if !more || budget.is_spent() {
                 break;
@@ -560,6 +567,7 @@ impl Engine {
                     subscription.ready_head += 1;
                     continue;
                 } else {
+                    super::durable::note(index, item, subscription);
                     let is_first = item.has(flag::FORCED);
                     let (encoded, newest, left) = encode_item(out, item, pages, count_max - count, len_max);
                     if count.is_multiple_of(sample_every) && !is_first {
@@ -607,6 +615,7 @@ impl Engine {
         status: StatusCode,
         responder: &mut dyn Responder,
     ) {
+        self.refuse_held(session, status, responder);
         if let Some(Some(queue)) = self.queues.get_mut(session.0 as usize) {
             while let Some(ticket) = queue.requests.pop_front() {
                 responder.fault(&ticket, status);
@@ -797,7 +806,7 @@ fn encode_after(out: &mut Vec<u8>, ticket: &Ticket) {
     encode_len(0, out);
 }
 
-fn respond_notifications(
+pub(super) fn respond_notifications(
     responder: &mut dyn Responder,
     ticket: &Ticket,
     now: Now,

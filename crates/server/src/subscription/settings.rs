@@ -7,6 +7,7 @@ use super::groups::on_grid;
 use super::item::{AT_PUBLISH, EVERY_WRITE, INTERVAL_UNIT, flag};
 use super::item::{ItemExt, Trigger};
 use super::manage::{Revised, Settings, id_of};
+use crate::durable::marks::Marks;
 use crate::now::Now;
 use taktwerk_types::TimestampsToReturn;
 use taktwerk_types::time::nanos_from_millis;
@@ -56,7 +57,7 @@ impl Engine {
             asked if asked <= publishing => on_grid(asked).min(publishing).clamp(fastest, slowest),
             asked => on_grid(asked).clamp(fastest, slowest),
         };
-        let mut queue_size = settings.queue_size.clamp(1, limits.queue_size_max.max(1));
+        let mut queue_size = settings.queue_size.clamp(1, self.queue_size_max(item.subscription));
         let aggregate = settings.aggregate.map(|spec| spec.revised(now.utc));
         let rare = queue_size > 1
             || aggregate.is_some()
@@ -71,6 +72,9 @@ impl Engine {
             is_new = item.ext.is_none();
             let ext = item.ext.get_or_insert_with(|| Box::new(ItemExt::new(subscription.kept.account())));
             queue_size = ext.values.resize(queue_size);
+            if subscription.journal.is_some() && !ext.values.is_marked() {
+                ext.values.mark(Marks::default());
+            }
             match (&mut ext.aggregate, aggregate) {
                 (Some(present), Some(spec)) => present.modify(spec),
                 (none, Some(spec)) => {
@@ -101,6 +105,9 @@ impl Engine {
         if let Some(ext) = &mut item.ext {
             ext.deadband = settings.filter.deadband;
             item.resize_queue(queue_size, settings.discard_oldest);
+            if let Some(Some(subscription)) = self.subscriptions.get_mut(item.subscription as usize) {
+                super::durable::note(index, item, subscription);
+            }
             if is_new && let Some(present) = item.sample(&self.pages) {
                 item.complete_memory(&present);
             }

@@ -1,6 +1,7 @@
 //! One Subscription's variables (Part 4 §5.14.1.3).
 
 use super::item_ids::ItemIds;
+use super::journal::Journal;
 use super::phase::Phase;
 use super::retransmission::Retransmission;
 use super::state::State;
@@ -167,6 +168,8 @@ pub(crate) struct Subscription {
     pub(crate) kept: Kept,
     /// Its part of what clients ask for, if the server reckons with that.
     pub(crate) share: Option<Box<Share>>,
+    /// What it writes down, if it is durable.
+    pub(super) journal: Option<Box<Journal>>,
 }
 
 impl Subscription {
@@ -209,6 +212,7 @@ impl Subscription {
             decisions,
             kept,
             share: None,
+            journal: None,
         }
     }
 

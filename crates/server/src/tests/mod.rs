@@ -9,6 +9,7 @@ mod audit_events;
 mod authorization;
 mod diagnostics;
 mod discovery;
+mod durable;
 mod events;
 mod flow;
 mod headroom;

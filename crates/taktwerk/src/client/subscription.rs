@@ -14,6 +14,7 @@ use taktwerk_client::{
 };
 use taktwerk_net::client::{AsyncClient, SubscriptionMessage, SubscriptionMessages};
 use taktwerk_schema::MonitoringMode;
+use taktwerk_schema::ids::{method_ids, object_ids};
 use taktwerk_types::{DataValue, NodeId, StatusCode, UtcTime, Variant};
 
 /// How a subscription publishes.
@@ -339,6 +340,26 @@ impl SubscriptionHandle {
         self.inner().set_publishing_mode(self.0.id, enabled).await?;
         self.0.publishes.store(enabled, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Makes the subscription durable: the server keeps it and what it has not delivered for so many hours without this
+    /// client, also when the server is restarted meanwhile (Part 4 §6.8). 0 asks for as long as the server allows. To be
+    /// called before anything is monitored. Returns the hours that the server grants.
+    ///
+    /// If the server loses the subscription all the same, it is made again, and is not durable then: an
+    /// [`Update::State`] says so.
+    ///
+    /// # Errors
+    /// The server has no durable subscriptions (Bad_NotExecutable, Bad_NotImplemented or the like), or something is monitored
+    /// already (Bad_InvalidState), or there is no answer.
+    pub async fn make_durable(&self, hours: u32) -> Result<u32, Error> {
+        let gone =
+            || Error::status_of("make a subscription durable", StatusCode::BAD_SUBSCRIPTION_ID_INVALID);
+        let id = self.server_id().await?.ok_or_else(gone)?;
+        let server = NodeId::numeric(0, object_ids::SERVER);
+        let method = NodeId::numeric(0, method_ids::SERVER_SET_SUBSCRIPTION_DURABLE);
+        let (revised,): (u32,) = self.0.client.call(server, method, (id, hours)).await?;
+        Ok(revised)
     }
 
     /// Deletes the subscription and waits until the server has. Its stream ends.

@@ -17,6 +17,7 @@ use taktwerk_net::{AuditSink, Listener, SocketOptions, StartError};
 use taktwerk_pki::StoreValidator;
 use taktwerk_server::audit::{AuditConfig, AuditRecord};
 use taktwerk_server::config::BuildInfo;
+use taktwerk_server::durable::DurableConfig;
 use taktwerk_server::headroom::{Admit, Headroom, Prices};
 use taktwerk_server::{Authorization, ConfigProblem, IdentityVerifier, Limits, ServerConfig};
 
@@ -48,6 +49,7 @@ pub struct ServerBuilder {
     headroom: Option<Arc<Headroom>>,
     shards: usize,
     history: Option<Arc<dyn HistoryStore>>,
+    durable: Option<DurableConfig>,
     alarm_file: Option<PathBuf>,
     options: ServerOptions,
 }
@@ -76,6 +78,7 @@ impl Default for ServerBuilder {
             headroom: None,
             shards: 1,
             history: None,
+            durable: None,
             alarm_file: None,
             options: ServerOptions::default(),
         }
@@ -251,6 +254,13 @@ impl ServerBuilder {
         self
     }
 
+    /// Lets clients have durable subscriptions, which survive the server and long absences of their clients (Part 4 §6.8).
+    /// Default: clients that ask for one are refused.
+    pub fn durable_subscriptions(mut self, durable: DurableConfig) -> Self {
+        self.durable = Some(durable);
+        self
+    }
+
     /// Keeps the history of variables in a store: see [`history`](crate::history). Default: nothing is recorded.
     pub fn history(mut self, store: Arc<dyn HistoryStore>) -> Self {
         self.history = Some(store);
@@ -375,6 +385,7 @@ impl ServerBuilder {
         }
         config.allow_clear_passwords = self.allow_clear_passwords;
         config.node_management = self.node_management;
+        config.durable = self.durable.clone();
         if let Some(provider) = self.provider.take() {
             config.provider = provider;
         }

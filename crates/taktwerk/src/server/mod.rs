@@ -12,6 +12,7 @@ pub use taktwerk_net::{AuditSink, ServerOptions};
 pub use taktwerk_server::audit::{AuditConfig, AuditRecord};
 pub use taktwerk_server::authorization::{self, Authorization};
 pub use taktwerk_server::config::{ConfigProblem, EndpointConfig, UserTokenConfig, UserTokenKind};
+pub use taktwerk_server::durable::{Change as DurableChange, DurableConfig, DurableStore, Log as DurableLog};
 pub use taktwerk_server::identity::{Accepted, Credential, IdentityVerifier, User, Verdict, Verification};
 pub use taktwerk_server::space::import::Imported;
 
@@ -141,10 +142,12 @@ impl Server {
     /// Runs the server on threads of its own.
     ///
     /// # Errors
-    /// A thread cannot be started.
+    /// A thread cannot be started, or the durable subscriptions cannot be read.
     pub fn spawn(self) -> Result<RunningServer, StartError> {
         let origin = taktwerk_net::clock::origin();
         let shared = ServerShared::new(self.config, self.space, self.shards, origin);
+        let restored = shared.load_durable();
+        restored.map_err(|error| StartError::Durable { reason: error.message })?;
         let recorder = RecorderThread::start(shared.space());
         let recorder = recorder.map_err(|source| StartError::Recorder { source })?;
         let inner = taktwerk_net::RunningServer::start_on(&shared, self.listeners, self.options)?;

@@ -12,6 +12,7 @@ use super::transfer::Transferred;
 use super::{activate, call, history, read, session};
 use crate::account::{Account, Category, Charge, Exhausted, HeapSize, heap_size};
 use crate::audit::AuditRecord;
+use crate::durable::Change;
 use crate::effect::{Effect, JobResult, Task, Token};
 use crate::ids::{ConnectionId, ReplyTo};
 use crate::limits::Limits;
@@ -80,13 +81,15 @@ pub(crate) enum Kind {
     UserTrust(SessionKey, Arc<[u8]>),
     /// The value of a monitored item; there is no request.
     Sample(PendingSample),
+    /// A write of durable subscriptions; there is no request.
+    Durable(Arc<Vec<Change>>),
     /// A TransferSubscriptions that other shards have to answer.
     Transfer { send_initial_values: bool, results: Vec<Option<Transferred>> },
 }
 
 impl Kind {
     const fn is_apart(&self) -> bool {
-        matches!(self, Self::Channel(..) | Self::Trust(..) | Self::UserTrust(..))
+        matches!(self, Self::Channel(..) | Self::Trust(..) | Self::UserTrust(..) | Self::Durable(..))
     }
 }
 
@@ -98,7 +101,7 @@ impl HeapSize for Kind {
             Self::Activate(activation) => activation.heap_size(),
             Self::UserTrust(_, certificate) => certificate.heap_size(),
             Self::Transfer { results, .. } => results.heap_size(),
-            Self::Channel(..) | Self::Trust(..) | Self::Sample { .. } => 0,
+            Self::Channel(..) | Self::Trust(..) | Self::Sample { .. } | Self::Durable(..) => 0,
         }
     }
 }

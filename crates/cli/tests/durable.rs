@@ -1,0 +1,170 @@
+//! Durable subscriptions of servers that are killed at any moment: every value comes, in order, or the Overflow bit says
+//! that some are missing.
+//!
+//! `TAKTWERK_KILLS=100 cargo test -p taktwerk-cli --test durable` kills a hundred times; the default is three times.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr)] // a test fails by panicking, and says how far it has got
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use taktwerk::client::{Item, Subscription, Update};
+use taktwerk::{Client, NodeId, Variant};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_taktwerk");
+/// Signals of the server, and how many of them are monitored.
+const SIGNALS: u32 = 500;
+const MONITORED: u32 = 50;
+
+/// A server that dies with the test.
+struct Server(Child);
+
+impl Server {
+    fn start(file: &Path, port: u16) -> Self {
+        let mut child = Command::new(BINARY)
+            .args([
+                "serve",
+                "--port",
+                &port.to_string(),
+                "--policy",
+                "None",
+                "--no-plant",
+                "--exit-with-stdin",
+            ])
+            .args(["--signals", &SIGNALS.to_string(), "--update", "5ms", "--durable"])
+            .arg(file)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // It says where it listens when it does.
+        let mut line = String::new();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        assert!(output.read_line(&mut line).unwrap() > 0, "the server does not start");
+        std::thread::spawn(move || output.lines().for_each(drop));
+        Self(child)
+    }
+
+    fn kill(mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What has come of one signal.
+#[derive(Default)]
+struct Seen {
+    last: Option<f64>,
+    values: u64,
+    gaps: u64,
+}
+
+/// What has come of all of them.
+#[derive(Default)]
+struct Book {
+    signals: BTreeMap<u32, Seen>,
+    lost: Vec<String>,
+}
+
+impl Book {
+    /// Signals count up by one; a server that was started anew begins from the start.
+    fn note(&mut self, update: Update) {
+        let change = match update {
+            Update::Change(change) => change,
+            Update::Lagged(count) => return self.lost.push(format!("{count} changes dropped by the client")),
+            Update::State(event) => return self.state(&format!("{event:?}")),
+            _ => return,
+        };
+        let seen = self.signals.entry(change.item).or_default();
+        let overflow = change.value.status().has_overflow();
+        let Some(value) = change.value.value.as_ref().and_then(Variant::as_f64) else { return };
+        let follows = seen.last.is_none_or(|last| value == last + 1.0);
+        if !follows && !overflow {
+            self.lost
+                .push(format!("signal {}: {value} behind {:?} without Overflow", change.item, seen.last));
+        }
+        seen.gaps += u64::from(!follows);
+        seen.values += 1;
+        seen.last = Some(value);
+    }
+
+    fn state(&mut self, event: &str) {
+        // The client would make it anew, and nothing would be durable about that.
+        if event.starts_with("Recreating") || event.starts_with("DataLost") {
+            self.lost.push(event.to_owned());
+        }
+    }
+}
+
+async fn read(subscription: &mut Subscription, book: &mut Book, span: Duration) {
+    let end = tokio::time::Instant::now() + span;
+    while let Ok(Some(update)) = tokio::time::timeout_at(end, subscription.next()).await {
+        book.note(update);
+    }
+}
+
+/// Reads until every signal has got a value that came after the last start.
+async fn catch_up(subscription: &mut Subscription, book: &mut Book) {
+    let before: BTreeMap<u32, u64> = book.signals.iter().map(|(item, seen)| (*item, seen.values)).collect();
+    let end = Instant::now() + Duration::from_secs(60);
+    loop {
+        read(subscription, book, Duration::from_millis(300)).await;
+        let has_news = |item: &u32| {
+            book.signals.get(item).is_some_and(|seen| seen.values > before.get(item).copied().unwrap_or(0))
+        };
+        let news = (0..MONITORED).filter(has_news).count();
+        if news == MONITORED as usize {
+            return;
+        }
+        assert!(Instant::now() < end, "only {news} of {MONITORED} signals go on; {:?}", book.lost.first());
+    }
+}
+
+#[test]
+fn nothing_is_lost_silently_when_the_server_is_killed() {
+    let kills: u32 = std::env::var("TAKTWERK_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("subscriptions.db");
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let url = format!("opc.tcp://127.0.0.1:{port}");
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let mut server = Server::start(&file, port);
+    let mut book = Book::default();
+    runtime.block_on(async {
+        let client = Client::builder(&url).unsecured().connect().await.unwrap();
+        let mut subscription = client.subscribe(Duration::from_millis(50)).await.unwrap();
+        assert_eq!(subscription.handle().make_durable(1).await.unwrap(), 1);
+        let items = (0..MONITORED).map(|at| {
+            let node = NodeId::numeric(1, 100_000 + at);
+            Item::new(node).sampling(Duration::ZERO).queue(100_000)
+        });
+        let results = subscription.monitor_many(items).await.unwrap();
+        assert!(results.iter().all(|(_, status)| status.is_good()));
+        for kill in 0..kills {
+            // At any moment: right behind the start, or after a while.
+            let moment = u64::from(kill).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54;
+            read(&mut subscription, &mut book, Duration::from_millis(200 + moment)).await;
+            server.kill();
+            server = Server::start(&file, port);
+            catch_up(&mut subscription, &mut book).await;
+            eprintln!("killed {} times, {} silent losses", kill + 1, book.lost.len());
+        }
+        client.disconnect().await;
+    });
+    let values: u64 = book.signals.values().map(|seen| seen.values).sum();
+    let gaps: u64 = book.signals.values().map(|seen| seen.gaps).sum();
+    eprintln!("{values} values, {gaps} gaps that were told of");
+    assert!(book.lost.is_empty(), "{} losses, first {:?}", book.lost.len(), book.lost.first());
+    assert!(gaps >= u64::from(MONITORED * kills) && values > gaps * 5, "{values} values, {gaps} gaps");
+}

@@ -1,0 +1,178 @@
+//! A durable subscription that is made from the entries of its log.
+
+pub(crate) use super::record::SavedEvent;
+use super::record::{self, Header, QueueChange, Section};
+use std::collections::{BTreeMap, VecDeque};
+use taktwerk_types::{DataValue, DecodeError};
+
+/// A queue as far as the log says.
+#[derive(Debug, Clone)]
+pub(crate) struct SavedQueue<T> {
+    /// The number of the first element.
+    pub(crate) first: u64,
+    pub(crate) elements: VecDeque<T>,
+    /// Elements were lost before the first one, or for events somewhere.
+    pub(crate) overflow: bool,
+}
+
+impl<T> Default for SavedQueue<T> {
+    fn default() -> Self {
+        Self { first: 0, elements: VecDeque::new(), overflow: false }
+    }
+}
+
+impl<T> SavedQueue<T> {
+    fn apply(&mut self, change: QueueChange<T>) {
+        // What was taken before it could be written was never to be kept: only elements that are gone are missing here.
+        let known = change.from.saturating_sub(self.first);
+        self.elements.truncate(usize::try_from(known).unwrap_or(usize::MAX));
+        let gone = usize::try_from(change.first.saturating_sub(self.first)).unwrap_or(usize::MAX);
+        self.elements.drain(..gone.min(self.elements.len()));
+        self.elements.extend(change.added);
+        self.first = change.first;
+        self.overflow = change.overflow;
+    }
+
+    fn to_change(&self, item: u32) -> QueueChange<T>
+    where
+        T: Clone,
+    {
+        let (first, overflow) = (self.first, self.overflow);
+        QueueChange { item, first, from: first, overflow, added: self.elements.iter().cloned().collect() }
+    }
+}
+
+/// An item.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SavedItem {
+    pub(crate) timestamps: i32,
+    /// The MonitoredItemCreateRequest.
+    pub(crate) request: Vec<u8>,
+    /// What ModifyMonitoredItems said last: TimestampsToReturn and MonitoringParameters.
+    pub(crate) modified: Option<(i32, Vec<u8>)>,
+    /// What SetMonitoringMode said last.
+    pub(crate) mode: Option<i32>,
+    /// The items that it triggers.
+    pub(crate) linked: Vec<u32>,
+    pub(crate) values: SavedQueue<DataValue>,
+    pub(crate) events: SavedQueue<SavedEvent>,
+}
+
+/// A subscription.
+#[derive(Debug, Clone)]
+pub(crate) struct Saved {
+    pub(crate) id: u32,
+    pub(crate) header: Header,
+    pub(crate) items: BTreeMap<u32, SavedItem>,
+    /// The number of the next message.
+    pub(crate) next_sequence_number: u32,
+    /// Messages that can be republished.
+    pub(crate) messages: Vec<(u32, Vec<u8>)>,
+    /// The server has ended in order: nothing is missing.
+    pub(crate) is_complete: bool,
+    /// Bytes of all entries.
+    pub(crate) log_len: usize,
+}
+
+impl Saved {
+    /// Makes a subscription from its entries.
+    ///
+    /// # Errors
+    /// An entry is damaged, or the first one has no header.
+    pub(crate) fn from_entries(id: u32, entries: &[Vec<u8>]) -> Result<Self, DecodeError> {
+        let mut saved: Option<Self> = None;
+        for entry in entries {
+            let sections = record::read(entry)?;
+            if let Some(saved) = &mut saved {
+                saved.is_complete = false;
+            }
+            for section in sections {
+                match (&mut saved, section) {
+                    (None, Section::Header(header)) => {
+                        saved = Some(Self {
+                            id,
+                            header: *header,
+                            items: BTreeMap::new(),
+                            next_sequence_number: 1,
+                            messages: Vec::new(),
+                            is_complete: false,
+                            log_len: entries.iter().map(Vec::len).sum(),
+                        });
+                    }
+                    (None, _) => return Err(DecodeError::Invalid("beginning of a durable subscription")),
+                    (Some(saved), section) => saved.apply(section),
+                }
+            }
+        }
+        saved.ok_or(DecodeError::Invalid("beginning of a durable subscription"))
+    }
+
+    fn apply(&mut self, section: Section) {
+        match section {
+            Section::Header(header) => self.header = *header,
+            Section::Created { item, timestamps, request } => {
+                self.items.insert(item, SavedItem { timestamps, request, ..SavedItem::default() });
+            }
+            Section::Deleted { item } => {
+                self.items.remove(&item);
+                self.items.values_mut().for_each(|other| other.linked.retain(|linked| *linked != item));
+            }
+            Section::Modified { item, timestamps, parameters } => {
+                self.with(item, |item| item.modified = Some((timestamps, parameters)));
+            }
+            Section::Mode { item, mode } => self.with(item, |item| item.mode = Some(mode)),
+            Section::Links { item, linked } => self.with(item, |item| item.linked = linked),
+            Section::Values(change) => self.with(change.item, |item| item.values.apply(change)),
+            Section::Events(change) => self.with(change.item, |item| item.events.apply(change)),
+            Section::Messages { next, available, new } => {
+                self.next_sequence_number = next;
+                self.messages.extend(new);
+                self.messages.retain(|(number, _)| available.contains(number));
+            }
+            Section::Closed => self.is_complete = true,
+        }
+    }
+
+    /// Changes an item, if there still is one of that number.
+    fn with(&mut self, item: u32, change: impl FnOnce(&mut SavedItem)) {
+        if let Some(item) = self.items.get_mut(&item) {
+            change(item);
+        }
+    }
+
+    /// The one entry that says the same as all the others.
+    pub(crate) fn to_entry(&self) -> Vec<u8> {
+        let mut out = record::begin();
+        Section::Header(Box::new(self.header.clone())).encode(&mut out);
+        for (id, saved) in &self.items {
+            let item = *id;
+            record::created(item, saved.timestamps, &saved.request, &mut out);
+            if let Some((timestamps, parameters)) = &saved.modified {
+                record::modified(item, *timestamps, parameters, &mut out);
+            }
+            if let Some(mode) = saved.mode {
+                Section::Mode { item, mode }.encode(&mut out);
+            }
+            if saved.values.first > 0 || !saved.values.elements.is_empty() {
+                Section::Values(saved.values.to_change(item)).encode(&mut out);
+            }
+            let events = &saved.events;
+            if events.first > 0 || events.overflow || !events.elements.is_empty() {
+                Section::Events(events.to_change(item)).encode(&mut out);
+            }
+        }
+        for (id, saved) in self.items.iter().filter(|(_, item)| !item.linked.is_empty()) {
+            Section::Links { item: *id, linked: saved.linked.clone() }.encode(&mut out);
+        }
+        let available: Vec<u32> = self.messages.iter().map(|(number, _)| *number).collect();
+        let new = self.messages.iter().map(|(number, bytes)| (*number, bytes.as_slice()));
+        record::messages(self.next_sequence_number, &available, new, &mut out);
+        if self.is_complete {
+            Section::Closed.encode(&mut out);
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+use super::*;
+use crate::durable::record::SavedParameters;
+use taktwerk_crypto::MessageSecurityMode;
+use taktwerk_types::{NodeId, QualifiedName, Variant};
+
+fn header() -> Section {
+    Section::Header(Box::new(Header {
+        namespaces: vec!["http://opcfoundation.org/UA/".into(), "urn:a".into()],
+        owner: vec![1, 2],
+        roles: vec![NodeId::numeric(0, 15_656)],
+        mode: MessageSecurityMode::SignAndEncrypt,
+        parameters: SavedParameters {
+            publishing_interval: 100.0,
+            lifetime_count: 36_000,
+            max_keep_alive_count: 10,
+            max_notifications: 1_000,
+            priority: 3,
+        },
+        publishing_enabled: true,
+        lifetime_hours: 1,
+    }))
+}
+
+fn entry(sections: &[Section]) -> Vec<u8> {
+    let mut out = record::begin();
+    sections.iter().for_each(|section| section.encode(&mut out));
+    out
+}
+
+fn values(first: u64, from: u64, added: &[f64]) -> Section {
+    let added = added.iter().map(|value| DataValue::new(*value)).collect();
+    Section::Values(QueueChange { item: 7, first, from, overflow: false, added })
+}
+
+fn numbers(saved: &Saved) -> Vec<f64> {
+    let of = |value: &DataValue| value.value.as_ref().and_then(Variant::as_f64).unwrap();
+    saved.items[&7].values.elements.iter().map(of).collect()
+}
+
+fn created(item: u32) -> Section {
+    Section::Created { item, timestamps: 2, request: vec![1, 2, 3] }
+}
+
+#[test]
+fn queues_follow_what_was_added_taken_and_replaced() {
+    let mut log = vec![entry(&[header(), created(7), values(0, 0, &[1.0, 2.0, 3.0])])];
+    assert_eq!(numbers(&Saved::from_entries(1, &log).unwrap()), [1.0, 2.0, 3.0]);
+    // Two taken, one added.
+    log.push(entry(&[values(2, 3, &[4.0])]));
+    assert_eq!(numbers(&Saved::from_entries(1, &log).unwrap()), [3.0, 4.0]);
+    // The newest was replaced.
+    log.push(entry(&[values(2, 3, &[5.0])]));
+    assert_eq!(numbers(&Saved::from_entries(1, &log).unwrap()), [3.0, 5.0]);
+    // Everything was taken, and five more that were never written; then another one came.
+    log.push(entry(&[values(9, 9, &[6.0])]));
+    let saved = Saved::from_entries(1, &log).unwrap();
+    assert_eq!((numbers(&saved), saved.items[&7].values.first), (vec![6.0], 9));
+}
+
+#[test]
+fn one_entry_says_the_same_as_all() {
+    let event = SavedEvent {
+        condition: Some(NodeId::numeric(1, 5)),
+        fields: vec![(vec![QualifiedName::new(0, "Severity")], 500u16.into())],
+    };
+    let events = QueueChange { item: 8, first: 3, from: 3, overflow: true, added: vec![event] };
+    let messages =
+        Section::Messages { next: 6, available: vec![4, 5], new: vec![(4, vec![1]), (5, vec![2])] };
+    let log = [
+        entry(&[header(), created(7), created(8), created(9)]),
+        entry(&[values(0, 0, &[1.0, 2.0]), Section::Events(events.clone())]),
+        entry(&[
+            Section::Links { item: 7, linked: vec![8, 9] },
+            Section::Modified { item: 7, timestamps: 1, parameters: vec![9] },
+            Section::Mode { item: 8, mode: 1 },
+            Section::Deleted { item: 9 },
+        ]),
+        entry(&[messages]),
+        entry(&[
+            Section::Messages { next: 7, available: vec![5, 6], new: vec![(6, vec![3])] },
+            Section::Closed,
+        ]),
+    ];
+    let whole = Saved::from_entries(1, &log).unwrap();
+    let short = Saved { log_len: whole.log_len, ..Saved::from_entries(1, &[whole.to_entry()]).unwrap() };
+    assert_eq!(format!("{whole:?}"), format!("{short:?}"));
+    assert!(short.is_complete && short.next_sequence_number == 7);
+    assert_eq!(short.messages, [(5, vec![2]), (6, vec![3])]);
+    assert_eq!((short.items.len(), short.items[&7].linked.as_slice()), (2, [8].as_slice()));
+    assert_eq!(short.items[&8].events.elements, events.added);
+    // What follows an orderly end was written by another process.
+    let later = Saved::from_entries(1, &[whole.to_entry(), entry(&[values(1, 2, &[])])]).unwrap();
+    assert!(!later.is_complete);
+    assert_eq!(numbers(&later), [2.0]);
+}
+
+#[test]
+fn damaged_logs_are_errors() {
+    let good = entry(&[header(), created(7), values(0, 0, &[1.0])]);
+    for len in 1..good.len() {
+        // A cut between two sections is a shorter entry.
+        if let Ok(saved) = Saved::from_entries(1, &[good[..len].to_vec()]) {
+            assert!(saved.items.len() <= 1, "{len}");
+        }
+    }
+    let mut other = good.clone();
+    other[0] = 9;
+    assert!(Saved::from_entries(1, &[other]).is_err());
+    assert!(Saved::from_entries(1, &[]).is_err());
+    assert!(Saved::from_entries(1, &[entry(&[created(7)])]).is_err());
+    assert!(Saved::from_entries(1, &[good, vec![1, 99]]).is_err());
+}

@@ -1,0 +1,139 @@
+//! SetSubscriptionDurable (Part 5 §9.3), and subscriptions that are made again when the server starts (Part 4 §6.8).
+
+use super::context::Context;
+use super::monitored_item;
+use super::subscription_context::SubscriptionContext;
+use crate::authorization::Grant;
+use crate::durable::saved::{Saved, SavedItem};
+use crate::limits::cost;
+use crate::session::owner::Owner;
+use crate::session::{Session, SessionKey};
+use crate::subscription::SessionKey as EngineKey;
+use crate::subscription::journal::Identity;
+use std::sync::Arc;
+use taktwerk_schema::MonitoringMode;
+use taktwerk_types::{Decode, DecodeLimits, Encode, StatusCode, UaString};
+
+/// What a client is told that restores fail for.
+type Restored = Result<(), StatusCode>;
+
+/// SetSubscriptionDurable for a subscription of the session. Gives the revised lifetime in hours.
+///
+/// # Errors
+/// Bad_NotSupported if the server keeps no subscriptions, Bad_InvalidState if there are items already, Bad_OutOfMemory if
+/// the user has as many as the server keeps for one.
+pub(super) fn set(cx: &mut Context<'_>, key: SessionKey, place: u32, hours: u32) -> Result<u32, StatusCode> {
+    let config = cx.engine.durable_config().ok_or(StatusCode::BAD_NOT_SUPPORTED)?;
+    let (hours, bytes_max) = (config.revised_hours(hours), config.bytes_per_user_max);
+    if cx.engine.subscription(place).is_none_or(|subscription| !subscription.items.is_empty()) {
+        return Err(StatusCode::BAD_INVALID_STATE);
+    }
+    let owner = cx.sessions.get(key).and_then(Session::owner).ok_or(StatusCode::BAD_SESSION_ID_INVALID)?;
+    let account = cx.shared.durable_users().account(cx.shared.account(), bytes_max, &owner.account_name());
+    if !cx.engine.is_durable(place) && account.bytes().saturating_add(cost::SUBSCRIPTION) > bytes_max {
+        return Err(StatusCode::BAD_OUT_OF_MEMORY);
+    }
+    let identity = Identity { namespaces: namespaces(cx), owner: owner.encode_to_vec() };
+    cx.engine.make_durable(place, hours, identity, &account, cx.now);
+    Ok(hours)
+}
+
+fn namespaces(cx: &Context<'_>) -> Vec<UaString> {
+    cx.shared.space().namespaces().iter().map(|uri| UaString::from(uri.as_str())).collect()
+}
+
+/// Makes a subscription again.
+pub(crate) fn restore(cx: &mut Context<'_>, mut saved: Saved) {
+    let id = saved.id;
+    match restore_one(cx, &mut saved) {
+        Ok(()) => {
+            tracing::info!(subscription = id, items = saved.items.len(), "durable subscription restored")
+        }
+        Err(status) => {
+            tracing::error!(subscription = id, %status, "a durable subscription cannot be restored; it stays in its log");
+        }
+    }
+}
+
+fn restore_one(cx: &mut Context<'_>, saved: &mut Saved) -> Restored {
+    let known = namespaces(cx);
+    if !known.starts_with(&saved.header.namespaces) {
+        tracing::error!(
+            "the namespaces of the server have changed: its NodeIds would mean other nodes. Load the same NodeSets in the \
+             same order, or delete the file of durable subscriptions"
+        );
+        return Err(StatusCode::BAD_CONFIGURATION_ERROR);
+    }
+    let damaged = |_| StatusCode::BAD_DECODING_ERROR;
+    let owner = Owner::decode_from(&saved.header.owner, DecodeLimits::DEFAULT).map_err(damaged)?;
+    let config = cx.engine.durable_config().ok_or(StatusCode::BAD_NOT_SUPPORTED)?;
+    let users = cx.shared.durable_users();
+    let account = users.account(cx.shared.account(), config.bytes_per_user_max, &owner.account_name());
+    let grant = Grant { roles: saved.header.roles.as_slice().into(), mode: saved.header.mode };
+    let decisions = cx.authorizer.decisions(cx.shared, grant);
+    let place = cx.engine.restore_subscription(saved, &account, Arc::clone(&decisions), cx.now)?;
+    cx.sessions.leave_behind(core::iter::once(saved.id), &owner, cx.shared.account());
+    let items = core::mem::take(&mut saved.items);
+    let own = cx.engine.subscription(place).map(|subscription| Arc::clone(subscription.kept.account()));
+    let mut context = SubscriptionContext {
+        engine: cx.engine,
+        session: EngineKey(u32::MAX),
+        decisions,
+        now: cx.now,
+        space: cx.shared.space(),
+        limits: &cx.shared.config().limits,
+        account: own.as_ref().unwrap_or(cx.shared.account()),
+        responder: &mut cx.outbox,
+    };
+    let mut made: Vec<(u32, u32)> = Vec::with_capacity(items.len());
+    let mut rest: Vec<(u32, SavedItem)> = Vec::with_capacity(items.len());
+    for (id, item) in items {
+        match monitored_item::create_again(&mut context, place, item.timestamps, &item.request) {
+            Ok(index) => {
+                made.push((id, index));
+                rest.push((index, item));
+            }
+            Err(status) => {
+                let values = item.values.elements.len() + item.events.elements.len();
+                tracing::error!(
+                    subscription = saved.id, item = id, %status, values,
+                    "an item of a durable subscription cannot be restored; its values are lost"
+                );
+            }
+        }
+    }
+    context.engine.restore_ids(place, &made);
+    let links: Vec<(u32, Vec<u32>)> =
+        rest.iter().map(|(index, item)| (*index, item.linked.clone())).collect();
+    for (index, item) in rest {
+        restore_item(&mut context, place, index, item, saved.is_complete);
+    }
+    for (index, linked) in links.into_iter().filter(|(_, linked)| !linked.is_empty()) {
+        context.engine.set_triggering(place, index, &linked, &[]);
+    }
+    Ok(())
+}
+
+/// Brings an item to where it was.
+fn restore_item(
+    context: &mut SubscriptionContext<'_>,
+    place: u32,
+    index: u32,
+    item: SavedItem,
+    is_complete: bool,
+) {
+    if let Some((timestamps, parameters)) = &item.modified {
+        let modified = monitored_item::modify_again(context, place, index, *timestamps, parameters);
+        if let Err(status) = modified {
+            tracing::warn!(%status, "an item of a durable subscription goes on as it was created");
+        }
+    }
+    if let Some(mode) = item.mode {
+        context.engine.set_mode(index, MonitoringMode(mode), context.now, context.space);
+    }
+    if context.engine.is_event_item(index) {
+        context.engine.restore_events(index, item.events, is_complete, context.space);
+    } else {
+        context.engine.restore_values(index, item.values, is_complete);
+    }
+}

@@ -1,0 +1,591 @@
+//! Durable subscriptions in the engine (Part 4 §6.8): what has changed becomes entries for their logs, messages are sent
+//! when they are written, and subscriptions are made again from their logs.
+//!
+//! There is at most one write under way per engine. Until it is done, changes gather; what was written and failed is
+//! written again before anything else, so that a log has no holes.
+
+use super::events::may_see;
+use super::item::{Item, Sample, flag};
+use super::item_ids::ItemIds;
+use super::journal::{self, Held, Identity, Journal};
+use super::manage::id_of;
+use super::phase::Phase;
+use super::publish::{Responder, Ticket, respond_notifications};
+use super::subscription::{Kept, Parameters, Subscription};
+use super::timer::Due;
+use super::{Engine, SessionKey};
+use crate::account::{Account, Exhausted};
+use crate::authorization::Decisions;
+use crate::durable::marks::Marks;
+use crate::durable::record::{self, Section};
+use crate::durable::saved::{Saved, SavedEvent, SavedQueue};
+use crate::durable::work::{Batch, Written};
+use crate::durable::{Change, DurableConfig};
+use crate::event::{Event, FieldName, NewEvent};
+use crate::now::Now;
+use crate::space::AddressSpace;
+use core::time::Duration;
+use std::sync::Arc;
+use taktwerk_types::time::nanos_from_millis;
+use taktwerk_types::{DataValue, Instant, StatusCode, Variant};
+
+/// Values and events that one write takes, of all subscriptions together: what a shard encodes in one turn.
+const VALUES_PER_WRITE: usize = 20_000;
+/// How long to wait after a write has failed.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// What an engine knows of its durable subscriptions.
+#[derive(Debug, Default)]
+pub(super) struct Durables {
+    config: Option<DurableConfig>,
+    /// Their places.
+    places: Vec<u32>,
+    /// Ids of those that are gone, and whose logs are to be deleted.
+    gone: Vec<u32>,
+    in_flight: bool,
+    /// When to write next.
+    write_at: Option<Instant>,
+    /// Answers wait for the next write.
+    is_urgent: bool,
+    /// The last write has failed: messages are sent although they are not written.
+    is_failing: bool,
+    /// What could not be written.
+    failed: Option<Arc<Vec<Change>>>,
+    end: End,
+}
+
+/// How far the orderly end of the server has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum End {
+    #[default]
+    NotYet,
+    /// The next write is the last one.
+    Begun,
+    Written,
+}
+
+impl Durables {
+    /// Whether messages are sent although they are not written.
+    pub(super) fn is_failing(&self) -> bool {
+        self.is_failing
+    }
+
+    /// When the engine has something to write.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        if self.in_flight || self.end == End::Written {
+            return None;
+        }
+        if self.is_urgent && self.failed.is_none() { Some(Instant::ZERO) } else { self.write_at }
+    }
+}
+
+/// Notes that the queue of an item has changed.
+#[inline]
+pub(super) fn note(index: u32, item: &mut Item, subscription: &mut Subscription) {
+    if let Some(journal) = &mut subscription.journal
+        && !item.has(flag::NOTED)
+    {
+        item.flags |= flag::NOTED;
+        journal.noted.push(index);
+    }
+}
+
+impl Engine {
+    /// The same engine, whose subscriptions can be durable.
+    pub(crate) fn with_durable(mut self, config: Option<DurableConfig>) -> Self {
+        self.durables.config = config;
+        self
+    }
+
+    /// How subscriptions can be durable, if they can.
+    pub(crate) fn durable_config(&self) -> Option<&DurableConfig> {
+        self.durables.config.as_ref()
+    }
+
+    /// Whether a subscription is durable.
+    pub(crate) fn is_durable(&self, place: u32) -> bool {
+        self.subscription(place).is_some_and(|subscription| subscription.journal.is_some())
+    }
+
+    /// The longest lifetime of a durable subscription, in hours; `None` for others.
+    pub(crate) fn durable_lifetime_max(&self, place: u32) -> Option<u32> {
+        self.durables.config.as_ref().filter(|_| self.is_durable(place)).map(|config| config.revised_hours(0))
+    }
+
+    /// Longest queue of a subscription's items.
+    pub(super) fn queue_size_max(&self, place: u32) -> u32 {
+        let durable = self.durables.config.as_ref().filter(|_| self.is_durable(place));
+        durable.map_or(self.limits.queue_size_max, |config| config.queue_size_max).max(1)
+    }
+
+    /// SetSubscriptionDurable (Part 5 §9.3) of a subscription without items. What is kept for it counts for `account` from
+    /// now on.
+    pub(crate) fn make_durable(
+        &mut self,
+        place: u32,
+        hours: u32,
+        identity: Identity,
+        account: &Arc<Account>,
+        now: Now,
+    ) {
+        let Some(subscription) = self.subscription_mut(place) else { return };
+        subscription.parameters = subscription.parameters.durable(hours);
+        subscription.reset_lifetime();
+        let own = Arc::clone(subscription.kept.account());
+        match &mut subscription.journal {
+            Some(journal) => (journal.lifetime_hours, journal.header_changed) = (hours, true),
+            none => {
+                *none = Some(Box::new(Journal::new(identity, hours, &own)));
+                own.move_to(account);
+                self.durables.places.push(place);
+            }
+        }
+        self.write_soon(now);
+    }
+
+    fn write_soon(&mut self, now: Now) {
+        let interval = self.durables.config.as_ref().map_or(0.0, |config| config.write_interval);
+        let at = now.instant.plus_millis_f64(interval.max(1.0));
+        self.durables.write_at = Some(self.durables.write_at.map_or(at, |known| known.min(at)));
+    }
+
+    /// Lets `write` describe what has changed of a durable subscription.
+    pub(crate) fn journal(&mut self, place: u32, write: impl FnOnce(&mut Vec<u8>)) {
+        if let Some(journal) = self.subscription_mut(place).and_then(|it| it.journal.as_mut()) {
+            journal.add(write);
+        }
+    }
+
+    /// The items that an item triggers have changed.
+    pub(crate) fn journal_links(&mut self, place: u32, triggering: u32) {
+        if !self.is_durable(place) {
+            return;
+        }
+        let (Some(subscription), Some(item)) =
+            (self.subscription(place), self.items.get(triggering as usize))
+        else {
+            return;
+        };
+        let links = item.ext.as_ref().map_or(&[][..], |ext| &ext.links);
+        let linked = links
+            .iter()
+            .filter_map(|index| Some(id_of(subscription, self.items.get(*index as usize)?, *index)));
+        let section =
+            Section::Links { item: id_of(subscription, item, triggering), linked: linked.collect() };
+        self.journal(place, |out| section.encode(out));
+    }
+
+    /// A subscription is gone, and with it its log; not if the server ends.
+    pub(super) fn durable_gone(&mut self, place: u32, id: u32) {
+        self.durables.places.retain(|other| *other != place);
+        if self.durables.end == End::NotYet {
+            self.durables.gone.push(id);
+            self.durables.is_urgent = true;
+        }
+    }
+
+    /// A durable subscription goes to another engine.
+    pub(super) fn durable_leaves(&mut self, place: u32) {
+        self.durables.places.retain(|other| *other != place);
+    }
+
+    /// A durable subscription has come from another engine.
+    pub(super) fn durable_arrives(&mut self, place: u32, now: Now) {
+        let Self { subscriptions, items, durables, .. } = self;
+        let Some(Some(subscription)) = subscriptions.get_mut(place as usize) else { return };
+        let Some(journal) = &mut subscription.journal else { return };
+        journal.noted.clone_from(&subscription.items);
+        for index in &subscription.items {
+            if let Some(item) = items.get_mut(*index as usize) {
+                item.flags |= flag::NOTED;
+            }
+        }
+        durables.places.push(place);
+        self.write_soon(now);
+    }
+
+    /// Whether a subscription has to stay on its shard until a write is done.
+    pub(crate) fn is_writing(&self, place: u32) -> bool {
+        self.subscription(place)
+            .and_then(|subscription| subscription.journal.as_ref())
+            .is_some_and(|journal| journal.is_busy())
+    }
+
+    // ---- answers that wait
+
+    /// Whether so many answers wait that no further message is made: the oldest would have to go.
+    pub(super) fn holds_all(&self, place: u32) -> bool {
+        let journal = self.subscription(place).and_then(|subscription| subscription.journal.as_ref());
+        let max = (self.limits.retransmission_len_max as usize).max(2) - 1;
+        journal.is_some_and(|journal| journal.held.len() >= max)
+    }
+
+    /// Keeps an answer of a durable subscription until its message is written.
+    pub(super) fn hold(&mut self, place: u32, ticket: Ticket, sequence_number: u32) {
+        if let Some(journal) = self.subscription_mut(place).and_then(|it| it.journal.as_mut()) {
+            journal.held.push_back(Held { ticket, sequence_number, is_covered: false });
+            self.durables.is_urgent = true;
+        }
+    }
+
+    /// Gives the requests that wait for a write back to their session: its subscription goes, or goes to another session.
+    pub(super) fn release_held(&mut self, place: u32) {
+        let Some(subscription) = self.subscription_mut(place) else { return };
+        let (session, Some(journal)) = (subscription.session, &mut subscription.journal) else { return };
+        let held = core::mem::take(&mut journal.held);
+        let Some(session) = session else { return };
+        let requests = &mut self.queue_mut(session).requests;
+        held.into_iter().rev().for_each(|held| requests.push_front(held.ticket));
+    }
+
+    /// Refuses the requests of a session that wait for a write. Their messages can be republished.
+    pub(super) fn refuse_held(
+        &mut self,
+        session: SessionKey,
+        status: StatusCode,
+        responder: &mut dyn Responder,
+    ) {
+        if self.durables.places.is_empty() {
+            return;
+        }
+        let Some(Some(queue)) = self.queues.get(session.0 as usize) else { return };
+        for place in &queue.subscriptions {
+            let subscription = self.subscriptions.get_mut(*place as usize).and_then(Option::as_mut);
+            let Some(journal) = subscription.and_then(|it| it.journal.as_mut()) else { continue };
+            for held in journal.held.drain(..) {
+                responder.fault(&held.ticket, status);
+            }
+        }
+    }
+
+    // ---- writing
+
+    /// What is to be written now, if anything.
+    pub(crate) fn collect_durable(&mut self, now: Now) -> Option<Batch> {
+        if self.durables.next_deadline().is_none_or(|at| at > now.instant) {
+            return None;
+        }
+        self.refresh_pages();
+        self.drain_changes(now.instant);
+        self.drain_events();
+        let is_last = self.durables.end == End::Begun;
+        let failed = self.durables.failed.take();
+        let mut changes = failed.map_or_else(Vec::new, |failed| {
+            Arc::try_unwrap(failed).unwrap_or_else(|failed| (*failed).clone())
+        });
+        let mut shorten = Vec::new();
+        let mut left = if is_last { usize::MAX } else { VALUES_PER_WRITE };
+        let Self { subscriptions, items, durables, .. } = self;
+        for place in &durables.places {
+            let Some(Some(subscription)) = subscriptions.get_mut(*place as usize) else { continue };
+            let id = subscription.id;
+            let Some(entry) = write_entry(subscription, items, &mut left, is_last) else { continue };
+            let Some(journal) = &mut subscription.journal else { continue };
+            if journal.grow(entry.len()) && !is_last {
+                shorten.push(id);
+            }
+            changes.push(if core::mem::take(&mut journal.is_new) {
+                Change::Replace { subscription: id, record: entry }
+            } else {
+                Change::Append { subscription: id, record: entry }
+            });
+        }
+        changes.extend(durables.gone.drain(..).map(|subscription| Change::Delete { subscription }));
+        // The next one begins with another subscription, so that one with many values does not take all the room.
+        if !durables.places.is_empty() {
+            durables.places.rotate_left(1);
+        }
+        durables.is_urgent = left == 0;
+        if is_last {
+            durables.end = End::Written;
+        }
+        durables.write_at = None;
+        if changes.is_empty() {
+            if !durables.places.is_empty() {
+                self.write_soon(now);
+            }
+            return None;
+        }
+        durables.in_flight = true;
+        Some(Batch { changes: Arc::new(changes), shorten })
+    }
+
+    /// A write is done: what it had of messages is sent.
+    pub(crate) fn durable_written(
+        &mut self,
+        changes: Arc<Vec<Change>>,
+        written: Written,
+        now: Now,
+        responder: &mut dyn Responder,
+    ) {
+        self.durables.in_flight = false;
+        self.durables.is_failing = written.result.is_err();
+        if let Err(error) = written.result {
+            tracing::error!(
+                "durable subscriptions cannot be written: {error}. They go on, but would not survive the server; it is \
+                 tried again every second"
+            );
+            self.durables.failed = Some(changes);
+            self.durables.write_at = Some(now.instant + RETRY);
+        } else if !self.durables.places.is_empty() {
+            self.write_soon(now);
+        }
+        for (id, bytes) in written.shortened {
+            let place = self.find_any(id);
+            if let Some(journal) =
+                place.and_then(|place| self.subscription_mut(place)).and_then(|it| it.journal.as_mut())
+            {
+                journal.shortened(bytes);
+            }
+        }
+        let mut sessions: Vec<SessionKey> = Vec::new();
+        for at in 0..self.durables.places.len() {
+            let Some(place) = self.durables.places.get(at).copied() else { break };
+            sessions.extend(self.send_held(place, now, responder));
+        }
+        for session in sessions {
+            self.connection_ready(session, now, responder);
+        }
+    }
+
+    /// Sends the messages of a subscription that are written now. Gives its session if there were any.
+    fn send_held(&mut self, place: u32, now: Now, responder: &mut dyn Responder) -> Option<SessionKey> {
+        let subscription = self.subscription_mut(place)?;
+        let journal = subscription.journal.as_mut()?;
+        journal.in_flight = false;
+        let count = journal.held.iter().take_while(|held| held.is_covered).count();
+        let covered: Vec<Held> = journal.held.drain(..count).collect();
+        for held in &covered {
+            if subscription.retransmission.find(held.sequence_number).is_some() {
+                respond_notifications(responder, &held.ticket, now, subscription, held.sequence_number);
+            } else {
+                // The account has no room for it. The client sees that a number is missing.
+                responder.fault(&held.ticket, StatusCode::BAD_OUT_OF_MEMORY);
+            }
+        }
+        subscription.session.filter(|_| !covered.is_empty())
+    }
+
+    // ---- the end of the server
+
+    /// The server ends in order: durable subscriptions stay in their logs.
+    pub(crate) fn end_durable(&mut self, now: Now) {
+        if self.durables.end == End::NotYet {
+            self.durables.end = End::Begun;
+            self.durables.write_at = Some(now.instant);
+            self.durables.is_urgent = true;
+        }
+    }
+
+    /// Whether something is still to be written at the end of the server.
+    pub(crate) fn is_ending_durable(&self) -> bool {
+        let has_some = self.durables.config.is_some() && !self.durables.places.is_empty();
+        self.durables.in_flight || (has_some && self.durables.end == End::Begun)
+    }
+
+    /// Whether durable subscriptions stay although their session ends and takes its subscriptions along.
+    pub(super) fn keeps(&self, place: u32) -> bool {
+        self.durables.end != End::NotYet && self.is_durable(place)
+    }
+
+    // ---- made again
+
+    /// Makes a subscription from its log, without its items and without a session.
+    ///
+    /// # Errors
+    /// The limit that it would pass.
+    pub(crate) fn restore_subscription(
+        &mut self,
+        saved: &mut Saved,
+        account: &Arc<Account>,
+        decisions: Arc<Decisions>,
+        now: Now,
+    ) -> Result<u32, StatusCode> {
+        let header = &saved.header;
+        let parameters = Parameters::from(&header.parameters);
+        let kept = Kept::new(account).map_err(Exhausted::status)?;
+        let phase =
+            Phase::new(now.instant, nanos_from_millis(parameters.publishing_interval), &mut self.phases);
+        let first = phase.first();
+        let mut subscription = Box::new(Subscription::new(
+            saved.id,
+            SessionKey(u32::MAX),
+            parameters,
+            header.publishing_enabled,
+            decisions,
+            phase,
+            kept,
+        ));
+        subscription.session = None;
+        subscription.next_sequence_number = saved.next_sequence_number.max(1);
+        let identity = Identity { namespaces: header.namespaces.clone(), owner: header.owner.clone() };
+        let own = Arc::clone(subscription.kept.account());
+        let mut journal = Journal::new(identity, header.lifetime_hours, &own);
+        let limits = &self.limits;
+        for (number, message) in saved.messages.drain(..) {
+            journal.available.push(number);
+            subscription.retransmission.push(
+                number,
+                message,
+                limits.retransmission_len_max as usize,
+                limits.retransmission_bytes_max,
+                &mut self.pool,
+            );
+        }
+        journal.next = subscription.next_sequence_number;
+        journal.restored(saved.log_len);
+        subscription.journal = Some(Box::new(journal));
+        subscription.share =
+            self.headroom.as_ref().map(|headroom| Box::new(crate::headroom::Share::new(headroom)));
+        let place = self.insert_subscription(subscription);
+        self.timers.push(first, Due::Publish(place));
+        self.durables.places.push(place);
+        // The next entry says that the orderly end is over.
+        self.durables.write_at = Some(now.instant);
+        Ok(place)
+    }
+
+    /// Gives the items of a restored subscription the ids that their client knows.
+    pub(crate) fn restore_ids(&mut self, place: u32, known: &[(u32, u32)]) {
+        let Some(subscription) = self.subscription_mut(place) else { return };
+        let mut ids = ItemIds::default();
+        for index in &subscription.items {
+            let id = known.iter().find(|(_, of)| of == index).map_or(index + 1, |(id, _)| *id);
+            ids.push(id, *index);
+        }
+        subscription.ids = Some(Box::new(ids));
+        // What creating them has noted bears other ids.
+        if let Some(journal) = &mut subscription.journal {
+            journal.take_pending(&mut Vec::new());
+            journal.header_changed = true;
+        }
+    }
+
+    /// Puts the values that were not sent before those that have come since. Unless the log is complete, the first of these
+    /// says that others may be missing before it; if there is none yet, the last one says that others may be missing behind.
+    pub(crate) fn restore_values(&mut self, index: u32, saved: SavedQueue<DataValue>, is_complete: bool) {
+        let Some(item) = self.items.get_mut(index as usize).filter(|item| item.is_queued()) else { return };
+        let Some(ext) = &mut item.ext else { return };
+        let fresh: Vec<Sample> = core::iter::from_fn(|| ext.values.pop_front()).collect();
+        let len = saved.elements.len();
+        for value in saved.elements {
+            ext.values.push_back(Sample::from(value));
+        }
+        ext.values.mark(Marks::restored(saved.first, len));
+        if saved.overflow {
+            ext.values.mark_oldest();
+        }
+        let excess = len.saturating_sub(ext.queue_size.max(1) as usize);
+        for _ in 0..excess {
+            ext.values.pop_front();
+        }
+        if excess > 0 {
+            ext.values.mark_oldest();
+        }
+        let has_queue = ext.queue_size > 1;
+        if fresh.is_empty() && !is_complete && has_queue && !ext.values.is_empty() {
+            ext.values.mark_newest();
+        }
+        for mut sample in fresh {
+            if !is_complete && has_queue {
+                sample.set_overflow();
+            }
+            item.keep(sample);
+        }
+        self.after_enqueue(index, false);
+    }
+
+    /// Puts back the events that were not sent, as far as their client may still see them. Unless the log is complete, the
+    /// queue says that others may be missing.
+    pub(crate) fn restore_events(
+        &mut self,
+        index: u32,
+        saved: SavedQueue<SavedEvent>,
+        is_complete: bool,
+        space: &AddressSpace,
+    ) {
+        let events: Vec<Arc<Event>> =
+            saved.elements.into_iter().map(|event| space.shared_event_again(again(event))).collect();
+        let Self { items, subscriptions, .. } = self;
+        let Some(item) = items.get_mut(index as usize) else { return };
+        let Some(Some(subscription)) = subscriptions.get_mut(item.subscription as usize) else { return };
+        let Some(queue) = item.event_queue_mut() else { return };
+        for event in &events {
+            queue.push(event);
+        }
+        queue.mark(Marks::restored(saved.first, events.len()));
+        if events.len() > queue.len() || events.iter().any(|event| !may_see(&subscription.decisions, event)) {
+            queue.retain(|event| may_see(&subscription.decisions, event));
+        }
+        if saved.overflow || !is_complete {
+            queue.note_lost();
+        }
+        self.make_events_ready(index);
+    }
+}
+
+/// An event as it was raised.
+fn again(saved: SavedEvent) -> (NewEvent, Option<taktwerk_types::UtcTime>) {
+    let SavedEvent { condition, fields } = saved;
+    let fields: Vec<(FieldName, Variant)> =
+        fields.into_iter().map(|(path, value)| (FieldName::new(&path), value)).collect();
+    NewEvent::again(condition, fields)
+}
+
+/// Appends everything that has changed of a subscription to a new entry of its log; `None` if nothing has.
+fn write_entry(
+    subscription: &mut Subscription,
+    items: &mut [Item],
+    left: &mut usize,
+    is_last: bool,
+) -> Option<Vec<u8>> {
+    let grant = subscription.grant();
+    let (parameters, enabled) = (subscription.parameters, subscription.publishing_enabled);
+    let mut journal = subscription.journal.take()?;
+    let mut out = journal::entry();
+    if core::mem::take(&mut journal.header_changed) {
+        journal::header(&journal, parameters, enabled, grant).encode(&mut out);
+    }
+    journal.take_pending(&mut out);
+    let noted = core::mem::take(&mut journal.noted);
+    for index in noted {
+        let Some(item) = items.get_mut(index as usize) else { continue };
+        let is_here = item.has(flag::NOTED)
+            && item.position < u32::try_from(subscription.items.len()).unwrap_or(0)
+            && subscription.items.get(item.position as usize) == Some(&index);
+        if !is_here {
+            continue;
+        }
+        let id = id_of(subscription, item, index);
+        // What was taken is always written, together with the message that has it; what was added only as far as there is
+        // room.
+        let written = item.write_queue(id, *left, &mut out);
+        let (count, is_left) = written.unwrap_or((0, false));
+        *left -= count.min(*left);
+        if is_left {
+            journal.noted.push(index);
+        } else {
+            item.flags &= !flag::NOTED;
+        }
+    }
+    let sent = &subscription.retransmission;
+    let next = subscription.next_sequence_number;
+    if next != journal.next || !sent.sequence_numbers().eq(journal.available.iter().copied()) {
+        let available: Vec<u32> = sent.sequence_numbers().collect();
+        let new: Vec<(u32, &[u8])> = available
+            .iter()
+            .filter(|number| !journal.available.contains(number))
+            .filter_map(|number| Some((*number, sent.find(*number)?)))
+            .collect();
+        record::messages(next, &available, new.into_iter(), &mut out);
+        (journal.next, journal.available) = (next, available);
+    }
+    if is_last {
+        Section::Closed.encode(&mut out);
+    }
+    journal.held.iter_mut().for_each(|held| held.is_covered = true);
+    let has_changed = !record::is_empty(&out);
+    journal.in_flight = has_changed;
+    subscription.journal = Some(journal);
+    has_changed.then_some(out)
+}

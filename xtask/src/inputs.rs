@@ -70,7 +70,7 @@ impl Package {
             )?;
         }
         let bytes = std::fs::read(&archive).map_err(|error| format!("{}: {error}", archive.display()))?;
-        let digest = hex(&Sha256::digest(&bytes));
+        let digest = digest(&bytes);
         if digest != self.sha256 {
             return Err(format!(
                 "{} has SHA-256 {digest}, not {}: remove it and try again; if it stays so, the registry serves \
@@ -103,6 +103,7 @@ fn run(command: &mut Command, missing: &str) -> Result<(), Failure> {
     Err(format!("{name} failed: {}", String::from_utf8_lossy(&output.stderr).trim()))
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+/// The SHA-256 of bytes, in hexadecimal.
+pub(crate) fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -5,6 +5,7 @@
 //! - `tidy` checks the rules of the workspace that no compiler checks;
 //! - `docs` checks the links of the documentation and builds it as a book;
 //! - `loom` checks the lock-free parts under every order of steps;
+//! - `dist` makes packages, archives and container images, and tries them;
 //! - `test` runs everything that has to be green;
 //! - `versus` compares with a peer in figures.
 
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 mod codegen;
+mod dist;
 mod docs;
 mod inputs;
 mod loom;
@@ -31,6 +33,7 @@ const USAGE: &str = "usage: cargo xtask <task>
   tidy [--wasm]       check dependency table, bans and style (and the wasm32 build of the core)
   docs [--check]      build the documentation in target/book (or only check its links)
   loom                check the lock-free parts under every order of steps
+  dist …              make packages, archives and container images in target/dist (docs/packages.md)
   test [--quick|--nightly]
                       run everything that has to be green (without peers and fuzzing; with 20 000 simulations)
   versus <peer> …     the promised figures, measured against a peer (`versus` alone shows the options)";
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         ["docs"] => docs::run(&root, false),
         ["docs", "--check"] => docs::run(&root, true),
         ["loom"] => loom::run(&root),
+        ["dist", rest @ ..] => dist::run(&root, rest),
         ["test"] => test::run(&root, test::Extent::Full),
         ["test", "--quick"] => test::run(&root, test::Extent::Quick),
         ["test", "--nightly"] => test::run(&root, test::Extent::Nightly),

@@ -67,6 +67,7 @@ const STEPS: &[Step] = &[
     ),
     // The steps above build the command with the attacks, which its default build does not have.
     slow("default build of the command", "cargo", &["test", "-p", "taktwerk-cli", "--test", "flood"]),
+    slow("packages", "cargo", &["xtask", "dist", "--development"]),
     slow("models of the slots", "cargo", &["xtask", "loom"]),
     slow("interoperability", "interop/all.sh", &[]),
     slow("fuzzing", "fuzz/run.sh", &["4"]),

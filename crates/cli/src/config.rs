@@ -1,15 +1,15 @@
 //! `taktwerk config`: the configuration file of `taktwerk serve`.
 
 use crate::config_file::{load, users};
+use crate::config_init;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::serve::control;
 use clap::Subcommand;
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use taktwerk_config::file;
+use taktwerk_config::ConfigError;
 use taktwerk_config::users::Users;
-use taktwerk_config::{ConfigError, EXAMPLE};
 use taktwerk_crypto::SecurityPolicy;
 use taktwerk_lab::table::{Align, Table};
 use taktwerk_pki::{Group, Store};
@@ -32,6 +32,10 @@ pub(crate) enum ConfigCommand {
         /// The file; it must not exist.
         #[arg(default_value = "server.toml")]
         file: PathBuf,
+        /// Where the server keeps what it writes: certificates, users, history. Default: beside the file. A service has
+        /// /var/lib/taktwerk.
+        #[arg(long, value_name = "DIR")]
+        state: Option<PathBuf>,
         /// Read a Modbus device at HOST[:PORT]. The file then runs as it is. May be given several times.
         #[cfg(feature = "gateway")]
         #[arg(long, value_name = "HOST[:PORT]")]
@@ -52,14 +56,18 @@ pub(crate) fn run(command: &ConfigCommand, output: Output) -> Result<(), Failure
     match command {
         ConfigCommand::Check { file } => check(file, output),
         #[cfg(feature = "gateway")]
-        ConfigCommand::Init { file, modbus, mqtt, opcua } => {
+        ConfigCommand::Init { file, state, modbus, mqtt, opcua } => {
             let (modbus, mqtt, opcua) = (modbus.clone(), mqtt.clone(), opcua.clone());
             let wishes = taktwerk_gateway::init::Wishes { modbus, mqtt, opcua };
-            if wishes.is_empty() { init(file, output) } else { init_gateway(file, &wishes, output) }
+            if wishes.is_empty() {
+                config_init::server(file, state.as_deref(), output)
+            } else {
+                config_init::gateway(file, &wishes, state.as_deref(), output)
+            }
         }
         ConfigCommand::Apply { file } => apply(file, output),
         #[cfg(not(feature = "gateway"))]
-        ConfigCommand::Init { file } => init(file, output),
+        ConfigCommand::Init { file, state } => config_init::server(file, state.as_deref(), output),
     }
 }
 
@@ -177,21 +185,6 @@ fn check(path: &Path, output: Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes a file for the sources that were named; it needs nothing else to run.
-#[cfg(feature = "gateway")]
-fn init_gateway(path: &Path, wishes: &taktwerk_gateway::init::Wishes, output: Output) -> Result<(), Failure> {
-    if path.exists() {
-        return Err(Failure::Usage(format!("{} exists already; name another file", path.display())));
-    }
-    let text = wishes.file().map_err(Failure::Usage)?;
-    file::replace(path, text.as_bytes(), file::PUBLIC)
-        .map_err(|error| Failure::Environment(format!("{}: {error}", path.display())))?;
-    if output.is_json() {
-        return output.document(&json!({ "File": path.display().to_string() }));
-    }
-    output.text(&format!("wrote {0}; next: taktwerk serve --config {0}", path.display()))
-}
-
 fn apply(path: &Path, output: Output) -> Result<(), Failure> {
     // What is wrong is said here, with its line, whether a server runs or not.
     let file = load(path)?;
@@ -212,28 +205,4 @@ fn apply(path: &Path, output: Output) -> Result<(), Failure> {
         output.text(&format!("waiting for a restart: {}", outcome.waiting.join(", ")))?;
     }
     Ok(())
-}
-
-fn init(path: &Path, output: Output) -> Result<(), Failure> {
-    if path.exists() {
-        return Err(Failure::Usage(format!("{} exists already; name another file", path.display())));
-    }
-    file::replace(path, EXAMPLE.as_bytes(), file::PUBLIC)
-        .map_err(|error| Failure::Environment(format!("{}: {error}", path.display())))?;
-    // The users that the example names: none yet, but in a file that only its owner can read.
-    let users = path.with_file_name("users.toml");
-    if !users.exists() {
-        Users::default().save(&users).map_err(|error| Failure::Environment(error.to_string()))?;
-    }
-    if output.is_json() {
-        return output.document(&json!({
-            "File": path.display().to_string(),
-            "Users": users.display().to_string(),
-        }));
-    }
-    output.text(&format!(
-        "wrote {0}; next: taktwerk user add NAME --role Operator --file {1}, then taktwerk serve --config {0}",
-        path.display(),
-        users.display()
-    ))
 }

@@ -111,6 +111,7 @@ Examples:
 pub(crate) const CONFIG: &str = "\
 Examples:
   taktwerk config init server.toml
+  taktwerk config init /etc/taktwerk/server.toml --state /var/lib/taktwerk
   taktwerk config init gateway.toml --modbus plc7:502         a gateway that runs as it is
   taktwerk config init gateway.toml --mqtt mqtt://broker --opcua opc.tcp://plc8:4840
   taktwerk config check server.toml

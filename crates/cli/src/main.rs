@@ -23,6 +23,7 @@ mod bench;
 mod commands;
 mod config;
 mod config_file;
+mod config_init;
 mod connection;
 mod endpoint;
 mod event_stream;

@@ -169,8 +169,13 @@ impl PasswordArgs {
         match &self.password_file {
             None => prompt::new_password(name),
             Some(path) => {
-                let path = if path.as_os_str() == "-" { Path::new("/dev/stdin") } else { path.as_path() };
-                let text = std::fs::read_to_string(path).map(Zeroizing::new).map_err(|error| {
+                // Not /dev/stdin: after a change of the user that is another's pipe, which must not be opened again.
+                let text = if path.as_os_str() == "-" {
+                    std::io::read_to_string(std::io::stdin())
+                } else {
+                    std::fs::read_to_string(path)
+                };
+                let text = text.map(Zeroizing::new).map_err(|error| {
                     Failure::Environment(format!("cannot read the password from {}: {error}", path.display()))
                 })?;
                 Ok(Zeroizing::new(text.lines().next().unwrap_or_default().to_owned()))

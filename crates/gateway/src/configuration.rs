@@ -12,6 +12,7 @@ use crate::destination::Sink;
 use crate::destination::file::Files;
 use crate::destination::influx::InfluxSink;
 use crate::destination::mqtt::MqttSink;
+use crate::destination::opcua::OpcUaSink;
 #[cfg(feature = "postgres")]
 use crate::destination::postgres::PostgresSink;
 use crate::destination::settings::DestinationSettings;
@@ -139,6 +140,7 @@ const SINKS: &[(&str, TakeSink)] = &[
     sink!("file", Files),
     sink!("mqtt", MqttSink),
     sink!("influx", InfluxSink),
+    sink!("opcua", OpcUaSink),
     #[cfg(feature = "postgres")]
     sink!("postgres", PostgresSink),
 ];

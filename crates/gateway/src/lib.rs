@@ -5,7 +5,7 @@
 //!
 //! - [`GatewayConfig`]: the sections `[gateway]`, `[[source]]` and `[[tag]]` of a file; [`fields`]: settings with their
 //!   lines; [`tag`]: what every tag has; [`value`]: types and conversions;
-//! - [`settings`]: what every source has; [`source`]: what a source is; [`adapter`]: the kinds of sources; [`fault`]: why one does not work; [`connect`], [`tls`], [`mqtt`], [`http`]: connections;
+//! - [`settings`]: what every source has; [`source`]: what a source is; [`adapter`]: the kinds of sources; [`fault`]: why one does not work; [`connect`], [`tls`], [`mqtt`], [`http`], [`opcua`]: connections;
 //!   [`json_path`], [`json_time`]: values within JSON; [`table`]: tags as CSV;
 //! - [`feed`]: where readings go: scaling, deadband, budget, quality; [`plant`]: nodes; [`statistics`]: counters;
 //! - [`destination`]: where values are sent, with a queue on disk for each destination;
@@ -31,6 +31,7 @@ pub mod json_path;
 pub mod json_time;
 pub mod mqtt;
 pub mod offer;
+pub mod opcua;
 mod pause;
 pub mod plant;
 pub mod review;

@@ -169,14 +169,25 @@ impl Destination {
         let mut pause = settings.retry;
         let mut last_told = String::new();
         let mut size = settings.batch_max;
+        let mut is_proven = false;
         loop {
             let Some(batch) = self.front(size).await else {
                 // Looks again also by itself, should the queue not have answered.
                 let _ = timeout(Duration::from_secs(1), self.0.stored.notified()).await;
                 continue;
             };
-            match self.send(&mut *sink, &batch).await {
+            let result = match self.send(&mut *sink, &batch).await {
+                // Whoever has not taken anything yet does not refuse the values, but the settings.
+                Ok(Taken { refused, reason: Some(reason) })
+                    if refused >= batch.records.len() && !is_proven =>
+                {
+                    Err(Fault::other(self.0.description.as_str(), reason))
+                }
+                result => result,
+            };
+            match result {
                 Ok(taken) => {
+                    is_proven |= taken.refused < batch.records.len();
                     self.remove(&batch).await;
                     let (records, refused) = (batch.records.len() as u64, taken.refused as u64);
                     self.0.counters.confirmed(records, refused, wall());

@@ -25,8 +25,6 @@ pub struct InfluxSink {
     endpoint: Endpoint,
     measurement: String,
     deadline: Duration,
-    /// Whether it has taken anything. Before, a refusal is a mistake of the settings.
-    is_proven: bool,
     sender: Option<Sender>,
 }
 
@@ -69,7 +67,6 @@ impl InfluxSink {
             endpoint,
             measurement: escaped(&measurement, &[',', ' ']),
             deadline: settings.deadline,
-            is_proven: false,
             sender: None,
         })
     }
@@ -106,7 +103,7 @@ impl InfluxSink {
         while let Some(part) = parts.pop() {
             let lines = part.iter().map(|record| line(&self.measurement, record)).collect();
             match self.post(&mut sender, lines).await {
-                Ok(()) => self.is_proven = true,
+                Ok(()) => {}
                 Err(Failed::Data(_)) if part.len() > 1 => {
                     let (left, right) = part.split_at(part.len() / 2);
                     parts.extend([right, left]);
@@ -117,9 +114,6 @@ impl InfluxSink {
                 }
                 Err(Failed::Other(fault)) => return Err(fault),
             }
-        }
-        if let Some(reason) = taken.reason.as_ref().filter(|_| !self.is_proven) {
-            return Err(self.endpoint.failed(reason));
         }
         self.sender = Some(sender);
         Ok(taken)

@@ -1,13 +1,14 @@
 //! What there is below a node of another server.
 
 use crate::fault::Fault;
+use crate::opcua::kind_of;
 use crate::value::Kind;
 use std::collections::{HashMap, HashSet};
 use taktwerk::Client;
 use taktwerk::client::Attribute;
 use taktwerk::client::BrowseOptions;
 use taktwerk_schema::{EUInformation, NodeClass, Range};
-use taktwerk_types::{BuiltInType, DataValue, NodeId, Variant};
+use taktwerk_types::{DataValue, NodeId, Variant};
 
 /// Nodes that are browsed in one request.
 const BROWSE_MAX: usize = 500;
@@ -153,45 +154,6 @@ fn structure<T: taktwerk_types::Structure>(value: &DataValue) -> Option<T> {
     }
 }
 
-/// The type that the gateway gives a variable. `None` if its values mean something only on their own server: ids and
-/// names with namespace indexes, and structures.
-pub(super) fn kind_of(data_type: &NodeId, value: Option<&Variant>) -> Option<Kind> {
-    use BuiltInType as B;
-    let is_array = value.is_some_and(|value| value.as_array().is_some());
-    let of_type = match data_type.ns0() {
-        Some(290) => Some(B::Double),
-        Some(294) => Some(B::DateTime),
-        Some(288 | 289) => Some(B::UInt32),
-        Some(295) => Some(B::String),
-        Some(29) => Some(B::Int32),
-        Some(number @ 1..=23) => B::from_number(number as u8),
-        _ => None,
-    };
-    let element = of_type.or_else(|| value.and_then(Variant::built_in_type))?;
-    let is_plain = matches!(
-        element,
-        B::Boolean
-            | B::SByte
-            | B::Byte
-            | B::Int16
-            | B::UInt16
-            | B::Int32
-            | B::UInt32
-            | B::Int64
-            | B::UInt64
-            | B::Float
-            | B::Double
-            | B::String
-            | B::DateTime
-            | B::Guid
-            | B::ByteString
-            | B::XmlElement
-            | B::StatusCode
-            | B::LocalizedText
-    );
-    is_plain.then_some(Kind { element, is_array })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,19 +164,5 @@ mod tests {
         assert_eq!(name_of("a/b\n"), "a_b_");
         assert_eq!(name_of(""), "_");
         assert_eq!(name_of(&"ä".repeat(200)).chars().count(), 100);
-    }
-
-    #[test]
-    fn types_follow_the_data_type_then_the_value() {
-        let kind = |id, value: Option<Variant>| kind_of(&id, value.as_ref());
-        assert_eq!(kind(NodeId::numeric(0, 11), None), Some(Kind::scalar(BuiltInType::Double)));
-        assert_eq!(kind(NodeId::numeric(0, 290), None), Some(Kind::scalar(BuiltInType::Double)));
-        assert_eq!(kind(NodeId::numeric(3, 7), Some(2.into())), Some(Kind::scalar(BuiltInType::Int32)));
-        assert_eq!(
-            kind(NodeId::numeric(0, 26), Some(vec![1u8].into())),
-            Some(Kind { element: BuiltInType::Byte, is_array: true })
-        );
-        assert_eq!(kind(NodeId::numeric(3, 7), None), None);
-        assert_eq!(kind(NodeId::numeric(0, 17), Some(NodeId::numeric(1, 2).into())), None);
     }
 }

@@ -13,6 +13,7 @@ use crate::fault::Fault;
 use crate::feed::{Feed, Writes};
 use crate::fields::{Fields, Mistake};
 use crate::offer::{Offer, Question};
+use crate::opcua::{Remote, check_node};
 use crate::settings::SourceSettings;
 use crate::source::{Adapter, Placement};
 use crate::tag::Tag;
@@ -20,23 +21,11 @@ use crate::value::Kind;
 use core::time::Duration;
 use futures_util::future::BoxFuture;
 use std::collections::HashMap;
-use std::path::PathBuf;
-use taktwerk_types::ExpandedNodeId;
-
-/// How connections are secured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Security {
-    None,
-    Best,
-}
 
 /// Another server.
 #[derive(Debug)]
 pub struct OpcUa {
-    url: String,
-    security: Security,
-    pki: PathBuf,
-    user: Option<(String, PathBuf)>,
+    remote: Remote,
     publishing_interval: Duration,
     sampling_interval: Option<Duration>,
     writable: bool,
@@ -54,42 +43,13 @@ impl OpcUa {
     /// # Errors
     /// The first mistake.
     pub fn take(fields: &mut Fields, _: &SourceSettings) -> Result<Self, Mistake> {
-        let (line, url) = fields.required("url", "\"opc.tcp://plc:4840\"")?;
-        if !url.starts_with("opc.tcp://") || url.len() < 11 || url.contains(char::is_whitespace) {
-            let problem = format!("{url:?} is no URL of an OPC UA server");
-            return Err(fields.mistake_in(line, "url", problem, "write \"opc.tcp://host:4840\""));
-        }
-        if url.contains('@') {
-            let hint = "write user = \"NAME\" and password_file = \"FILE\"";
-            return Err(fields.mistake_in(line, "url", "users do not belong into the URL", hint));
-        }
-        let pki = fields.text("pki")?;
-        let security = fields.word("security", &[("none", Security::None), ("best", Security::Best)])?;
-        let user = fields.text("user")?;
-        let password_file = fields.text("password_file")?;
-        let user = match (user, password_file) {
-            (Some(user), Some(file)) => Some((user, beside(fields, &file))),
-            (None, None) => None,
-            _ => {
-                return Err(
-                    fields.mistake("a user needs a name and a password", "set user and password_file")
-                );
-            }
-        };
-        let security = security.unwrap_or(if pki.is_some() { Security::Best } else { Security::None });
-        if user.is_some() && security == Security::None {
-            let hint = "set security = \"best\" and pki = \"FOLDER\"";
-            return Err(fields.mistake("the password would cross the network readably", hint));
-        }
+        let remote = Remote::take(fields)?;
         let mirrors = fields.texts("mirror")?.unwrap_or_default();
         for node in &mirrors {
             check_node(fields, fields.line(), "mirror", node)?;
         }
         Ok(Self {
-            url,
-            security,
-            pki: beside(fields, pki.as_deref().unwrap_or("pki-gateway")),
-            user,
+            remote,
             publishing_interval: fields.span("publishing_interval")?.unwrap_or(Duration::from_millis(500)),
             sampling_interval: fields.span("sampling_interval")?,
             writable: fields.flag("writable")?.unwrap_or(true),
@@ -101,21 +61,9 @@ impl OpcUa {
     }
 }
 
-/// A path that starts from the folder of the configuration file.
-fn beside(fields: &Fields, path: &str) -> PathBuf {
-    fields.path().parent().map(|folder| folder.join(path)).unwrap_or_else(|| PathBuf::from(path))
-}
-
-fn check_node(fields: &Fields, line: usize, key: &str, text: &str) -> Result<(), Mistake> {
-    text.parse::<ExpandedNodeId>().map(drop).map_err(|error| {
-        let hint = "write nsu=URI;s=NAME, ns=2;s=NAME or i=85; `taktwerk browse URL` shows nodes";
-        fields.mistake_in(line, key, format!("{text:?} is no NodeId ({error})"), hint)
-    })
-}
-
 impl Adapter for OpcUa {
     fn describe(&self) -> String {
-        format!("OPC UA {}", self.url)
+        self.remote.describe()
     }
 
     fn add_tag(&mut self, tag: &Tag, fields: &mut Fields, position: usize) -> Result<Placement, Mistake> {

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 const OBJECTS: &str = "i=85";
 
 pub(super) async fn offers(server: &OpcUa, question: &Question) -> Result<Vec<Offer>, Fault> {
-    let target = server.url.trim_start_matches("opc.tcp://").to_owned();
+    let target = server.remote.target().to_owned();
     let deadline = question.settings.deadline;
     let client = match timeout(deadline, connect(server, &question.settings)).await {
         Err(_) => return Err(Fault::ConnectTimeout { target, after: deadline }),

@@ -1,16 +1,17 @@
 //! One connection to another server, with one subscription for all tags.
 
-use super::mirror::{self, Found, kind_of};
-use super::{OpcUa, Security};
+use super::OpcUa;
+use super::mirror::{self, Found};
 use crate::fault::Fault;
 use crate::feed::{Feed, Reading, Write, Writes};
+use crate::opcua::kind_of;
 use crate::settings::SourceSettings;
 use crate::statistics::Count;
 use crate::tag::{Access, Scaling, Tag};
 use std::collections::HashMap;
 use taktwerk::Client;
 use taktwerk::client::{Attribute, Error, Item, ToNodeId, Update};
-use taktwerk_client::{Event, ReconnectPolicy, Security as Wanted, SubscriptionEvent};
+use taktwerk_client::{Event, SubscriptionEvent};
 use taktwerk_types::{DataValue, NodeId, StatusCode, UaString, Variant};
 use tokio::time::timeout;
 
@@ -20,7 +21,7 @@ const ITEMS_MAX: usize = 1000;
 const BATCH_MAX: usize = 4096;
 
 pub(super) async fn run(server: &mut OpcUa, feed: &Feed, writes: &mut Writes) -> Result<(), Fault> {
-    let target = server.url.trim_start_matches("opc.tcp://").to_owned();
+    let target = server.remote.target().to_owned();
     let deadline = feed.settings().deadline;
     let client = match timeout(deadline, connect(server, feed.settings())).await {
         Err(_) => return Err(Fault::ConnectTimeout { target, after: deadline }),
@@ -33,35 +34,7 @@ pub(super) async fn run(server: &mut OpcUa, feed: &Feed, writes: &mut Writes) ->
 }
 
 pub(super) async fn connect(server: &OpcUa, settings: &SourceSettings) -> Result<Client, Fault> {
-    let name = &settings.name;
-    let mut builder = Client::builder(&server.url)
-        .application_name("Taktwerk gateway")
-        .session_name(&format!("gateway source {name}"))
-        .request_timeout(settings.deadline)
-        // The source is started again as a whole, so that every tag gets its value again.
-        .reconnect(ReconnectPolicy { enabled: false, ..ReconnectPolicy::default() });
-    builder = match server.security {
-        Security::None => builder.unsecured(),
-        Security::Best => {
-            let fail = |error: &dyn core::fmt::Display| Fault::other(server.pki.display().to_string(), error);
-            let settings =
-                taktwerk_pki::CertificateSettings::new("Taktwerk gateway", "urn:taktwerk:gateway:client");
-            let pki = taktwerk::pki::Pki::in_folder(&server.pki)
-                .settings(settings)
-                .create_missing(vec![taktwerk_pki::NewKey::Rsa2048])
-                .open();
-            builder.pki(&pki.map_err(|error| fail(&error))?).security(Wanted::Best)
-        }
-    };
-    if let Some((user, file)) = &server.user {
-        let password = taktwerk_config::file::read_text(file, 4096);
-        let password = password.map_err(|error| Fault::connect(file.display().to_string(), &error))?;
-        builder = builder.user(user, password.trim_end_matches(['\r', '\n']));
-    }
-    builder.connect().await.map_err(|error| Fault::Connect {
-        target: server.url.trim_start_matches("opc.tcp://").to_owned(),
-        reason: error.to_string(),
-    })
+    server.remote.connect(&format!("gateway source {}", settings.name), settings.deadline).await
 }
 
 /// The variables of the gateway and the nodes of the other server, and what is monitored.

@@ -1,0 +1,187 @@
+//! Connections to other OPC UA servers, for sources and destinations.
+
+use crate::fault::Fault;
+use crate::fields::{Fields, Mistake};
+use crate::value::Kind;
+use core::time::Duration;
+use std::path::PathBuf;
+use taktwerk::Client;
+use taktwerk_client::{ReconnectPolicy, Security as Wanted};
+use taktwerk_types::{BuiltInType, ExpandedNodeId, NodeId, Variant};
+
+/// How connections are secured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Security {
+    None,
+    Best,
+}
+
+/// Another server, and how to connect to it.
+#[derive(Debug)]
+pub struct Remote {
+    url: String,
+    security: Security,
+    pki: PathBuf,
+    user: Option<(String, PathBuf)>,
+}
+
+impl Remote {
+    /// Takes the settings of a server.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn take(fields: &mut Fields) -> Result<Self, Mistake> {
+        let (line, url) = fields.required("url", "\"opc.tcp://plc:4840\"")?;
+        if !url.starts_with("opc.tcp://") || url.len() < 11 || url.contains(char::is_whitespace) {
+            let problem = format!("{url:?} is no URL of an OPC UA server");
+            return Err(fields.mistake_in(line, "url", problem, "write \"opc.tcp://host:4840\""));
+        }
+        if url.contains('@') {
+            let hint = "write user = \"NAME\" and password_file = \"FILE\"";
+            return Err(fields.mistake_in(line, "url", "users do not belong into the URL", hint));
+        }
+        let pki = fields.text("pki")?;
+        let security = fields.word("security", &[("none", Security::None), ("best", Security::Best)])?;
+        let user = fields.text("user")?;
+        let password_file = fields.text("password_file")?;
+        let user = match (user, password_file) {
+            (Some(user), Some(file)) => Some((user, beside(fields, &file))),
+            (None, None) => None,
+            _ => {
+                return Err(
+                    fields.mistake("a user needs a name and a password", "set user and password_file")
+                );
+            }
+        };
+        let security = security.unwrap_or(if pki.is_some() { Security::Best } else { Security::None });
+        if user.is_some() && security == Security::None {
+            let hint = "set security = \"best\" and pki = \"FOLDER\"";
+            return Err(fields.mistake("the password would cross the network readably", hint));
+        }
+        let pki = beside(fields, pki.as_deref().unwrap_or("pki-gateway"));
+        Ok(Self { url, security, pki, user })
+    }
+
+    /// What it is, in a few words.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        format!("OPC UA {}", self.url)
+    }
+
+    /// Host and port, for messages.
+    #[must_use]
+    pub fn target(&self) -> &str {
+        self.url.trim_start_matches("opc.tcp://")
+    }
+
+    /// Connects. A connection that breaks is not made again.
+    ///
+    /// # Errors
+    /// There is no connection, or no trust.
+    pub async fn connect(&self, session: &str, deadline: Duration) -> Result<Client, Fault> {
+        let mut builder = Client::builder(&self.url)
+            .application_name("Taktwerk gateway")
+            .session_name(session)
+            .request_timeout(deadline)
+            // Those who use it begin again as a whole.
+            .reconnect(ReconnectPolicy { enabled: false, ..ReconnectPolicy::default() });
+        builder = match self.security {
+            Security::None => builder.unsecured(),
+            Security::Best => {
+                let fail =
+                    |error: &dyn core::fmt::Display| Fault::other(self.pki.display().to_string(), error);
+                let settings =
+                    taktwerk_pki::CertificateSettings::new("Taktwerk gateway", "urn:taktwerk:gateway:client");
+                let pki = taktwerk::pki::Pki::in_folder(&self.pki)
+                    .settings(settings)
+                    .create_missing(vec![taktwerk_pki::NewKey::Rsa2048])
+                    .open();
+                builder.pki(&pki.map_err(|error| fail(&error))?).security(Wanted::Best)
+            }
+        };
+        if let Some((user, file)) = &self.user {
+            let password = taktwerk_config::file::read_text(file, 4096);
+            let password = password.map_err(|error| Fault::connect(file.display().to_string(), &error))?;
+            builder = builder.user(user, password.trim_end_matches(['\r', '\n']));
+        }
+        builder
+            .connect()
+            .await
+            .map_err(|error| Fault::Connect { target: self.target().to_owned(), reason: error.to_string() })
+    }
+}
+
+/// A path that starts from the folder of the configuration file.
+fn beside(fields: &Fields, path: &str) -> PathBuf {
+    fields.path().parent().map(|folder| folder.join(path)).unwrap_or_else(|| PathBuf::from(path))
+}
+
+/// Checks that a text is a NodeId.
+///
+/// # Errors
+/// It is none.
+pub fn check_node(fields: &Fields, line: usize, key: &str, text: &str) -> Result<(), Mistake> {
+    text.parse::<ExpandedNodeId>().map(drop).map_err(|error| {
+        let hint = "write nsu=URI;s=NAME, ns=2;s=NAME or i=85; `taktwerk browse URL` shows nodes";
+        fields.mistake_in(line, key, format!("{text:?} is no NodeId ({error})"), hint)
+    })
+}
+
+/// The type that the gateway gives a variable. `None` if its values mean something only on their own server: ids and
+/// names with namespace indexes, and structures.
+#[must_use]
+pub fn kind_of(data_type: &NodeId, value: Option<&Variant>) -> Option<Kind> {
+    use BuiltInType as B;
+    let is_array = value.is_some_and(|value| value.as_array().is_some());
+    let of_type = match data_type.ns0() {
+        Some(290) => Some(B::Double),
+        Some(294) => Some(B::DateTime),
+        Some(288 | 289) => Some(B::UInt32),
+        Some(295) => Some(B::String),
+        Some(29) => Some(B::Int32),
+        Some(number @ 1..=23) => B::from_number(number as u8),
+        _ => None,
+    };
+    let element = of_type.or_else(|| value.and_then(Variant::built_in_type))?;
+    let is_plain = matches!(
+        element,
+        B::Boolean
+            | B::SByte
+            | B::Byte
+            | B::Int16
+            | B::UInt16
+            | B::Int32
+            | B::UInt32
+            | B::Int64
+            | B::UInt64
+            | B::Float
+            | B::Double
+            | B::String
+            | B::DateTime
+            | B::Guid
+            | B::ByteString
+            | B::XmlElement
+            | B::StatusCode
+            | B::LocalizedText
+    );
+    is_plain.then_some(Kind { element, is_array })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_follow_the_data_type_then_the_value() {
+        let kind = |id, value: Option<Variant>| kind_of(&id, value.as_ref());
+        assert_eq!(kind(NodeId::numeric(0, 11), None), Some(Kind::scalar(BuiltInType::Double)));
+        assert_eq!(kind(NodeId::numeric(0, 290), None), Some(Kind::scalar(BuiltInType::Double)));
+        assert_eq!(kind(NodeId::numeric(3, 7), Some(2.into())), Some(Kind::scalar(BuiltInType::Int32)));
+        assert_eq!(
+            kind(NodeId::numeric(0, 26), Some(vec![1u8].into())),
+            Some(Kind { element: BuiltInType::Byte, is_array: true })
+        );
+        assert_eq!(kind(NodeId::numeric(3, 7), None), None);
+        assert_eq!(kind(NodeId::numeric(0, 17), Some(NodeId::numeric(1, 2).into())), None);
+    }
+}

@@ -1,0 +1,142 @@
+//! Values written to another OPC UA server, which goes away and comes back meanwhile.
+
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod counting;
+mod stand;
+
+use stand::Stand;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use taktwerk::history::{HistoryStore, MemoryStore, Order, Span};
+use taktwerk::{RunningServer, Server};
+
+const LAST: u32 = 1000;
+
+fn destination(url: &str, folder: &Path, more: &str) -> String {
+    format!(
+        "[[destination]]\nname = \"up\"\ntype = \"opcua\"\nurl = \"{url}\"\nqueue = {:?}\nretry = \"20 ms\"\n\
+         retry_max = \"200 ms\"\nflush = \"10 ms\"\nbatch_max = 300\ndeadline = \"5 s\"\n\
+         node = \"nsu=urn:example:up;s=Mirror/{{name}}\"\n{more}",
+        folder.join("q.db").display().to_string(),
+    )
+}
+
+/// Numbers that were written, as long as the test lasts.
+type Written = Arc<Mutex<Vec<i64>>>;
+
+/// A server with a variable of another type than the tag, which remembers what is written.
+fn other(address: &str, written: &Written) -> RunningServer {
+    let server = Server::builder().bind(address).anonymous().build().unwrap();
+    let folder = server.namespace("urn:example:up").folder("Mirror").unwrap();
+    let written = Arc::clone(written);
+    folder
+        .variable("Count", 0i32)
+        .on_write(move |_, value: i32| {
+            written.lock().unwrap().push(i64::from(value));
+            Ok(value)
+        })
+        .add()
+        .unwrap();
+    server.spawn().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_are_written_in_order_to_a_server_that_comes_and_goes() {
+    let folder = tempfile::tempdir().unwrap();
+    let written = Written::default();
+    let mut server = other("127.0.0.1:0", &written);
+    let url = server.url();
+    let text = counting::source(LAST) + &destination(&url, folder.path(), "");
+    let stand = Stand::new(&text).await;
+    for until in [50, 400] {
+        stand.until_destination("up", |view| view.counters.sent > until).await;
+        server.stop(Duration::from_secs(1));
+        let failed = stand.destination("up").counters.errors;
+        stand
+            .until_destination("up", |view| view.counters.errors > failed && view.counters.queued > 20)
+            .await;
+        server = other(url.trim_start_matches("opc.tcp://"), &written);
+    }
+    stand.until("counter/Count", |value| value.value == Some(i64::from(LAST).into())).await;
+    stand
+        .until_destination("up", |view| view.counters.sent >= u64::from(LAST) && view.counters.queued == 0)
+        .await;
+    let numbers = written.lock().unwrap().clone();
+    // A batch that was not answered is written again as a whole, and then goes on.
+    let mut all: Vec<i64> = Vec::new();
+    for number in &numbers {
+        let is_next = all.last().is_none_or(|last| *number == last + 1);
+        assert!(is_next || all.contains(number), "{number} after {:?}", all.last());
+        if is_next {
+            all.push(*number);
+        }
+    }
+    assert_eq!(all, (1..=i64::from(LAST)).collect::<Vec<_>>());
+    let counted = stand.destination("up").counters;
+    assert_eq!((counted.refused, counted.overrun, counted.evicted), (0, 0, 0), "{counted:?}");
+    stand.end().await;
+    server.stop(Duration::from_secs(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_go_into_a_history_with_their_times() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(MemoryStore::new(100_000));
+    let server = Server::builder()
+        .bind("127.0.0.1:0")
+        .anonymous()
+        .history(Arc::clone(&store) as Arc<dyn HistoryStore>)
+        .build()
+        .unwrap();
+    let up = server.namespace("urn:example:up").folder("Mirror").unwrap();
+    up.variable("Count", 0i64).historize().writable_history().add().unwrap();
+    let server = server.spawn().unwrap();
+    let text = counting::source(LAST) + &destination(&server.url(), folder.path(), "write = \"history\"\n");
+    let stand = Stand::new(&text).await;
+    stand
+        .until_destination("up", |view| view.counters.sent >= u64::from(LAST) && view.counters.queued == 0)
+        .await;
+    let mut values = Vec::new();
+    let key = "nsu=urn:example:up;s=Mirror/Count".into();
+    store.read(&key, Span::ALL, Order::Forward, usize::MAX, &mut values).unwrap();
+    let recorded: Vec<(i64, i64)> = values
+        .iter()
+        .filter(|value| value.status.is_good())
+        .filter_map(|value| {
+            Some((value.source.unix_nanos() as i64 / 1_000_000_000, value.value.as_f64()? as i64))
+        })
+        .filter(|(_, number)| *number > 0)
+        .collect();
+    let expected: Vec<(i64, i64)> =
+        (1..=i64::from(LAST)).map(|number| (1_700_000_000 + number, number)).collect();
+    assert_eq!(recorded, expected);
+    stand.end().await;
+    server.stop(Duration::from_secs(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_wait_while_the_settings_are_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let written = Written::default();
+    let server = other("127.0.0.1:0", &written);
+    let text = counting::source(20)
+        + &destination(
+            &server.url(),
+            folder.path(),
+            "nodes = [\"counter/Count = nsu=urn:example:up;s=None\"]\n",
+        );
+    let stand = Stand::new(&text).await;
+    stand
+        .until_destination("up", |view| {
+            let error = view.counters.last_error.clone().unwrap_or_default();
+            view.counters.queued >= 20 && error.contains("counter/Count: cannot find")
+        })
+        .await;
+    let counted = stand.destination("up").counters;
+    assert_eq!((counted.sent, counted.refused), (0, 0), "{counted:?}");
+    assert!(written.lock().unwrap().is_empty());
+    stand.end().await;
+    server.stop(Duration::from_secs(1));
+}

@@ -3,6 +3,7 @@
 //! Callbacks marked slow run as [`Effect`](crate::Effect)s outside the shard, so no device or database can hold up
 //! other clients.
 
+use crate::account::{Account, Category, Charge};
 use core::any::Any;
 use core::fmt;
 use core::future::Future;
@@ -27,6 +28,8 @@ pub struct CallContext {
     pub encrypted: bool,
     /// Whether the session is still there: for what is kept for it.
     pub session_life: SessionLife,
+    /// What is kept for the session is charged here.
+    pub session_account: SessionAccount,
 }
 
 impl CallContext {
@@ -60,6 +63,31 @@ impl SessionLife {
 impl fmt::Debug for SessionLife {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SessionLife").field("is_over", &self.is_over()).finish()
+    }
+}
+
+/// The account of a session, for what a method keeps for it: open files, for example.
+#[derive(Clone, Default)]
+pub struct SessionAccount(Option<Arc<Account>>);
+
+impl SessionAccount {
+    pub(crate) fn of(account: &Arc<Account>) -> Self {
+        Self(Some(Arc::clone(account)))
+    }
+
+    /// Charges bytes until the charge is dropped. Callers without a session have no account: nothing is charged.
+    ///
+    /// # Errors
+    /// Bad_OutOfMemory if the session, its address or the server may not keep more.
+    pub fn charge(&self, bytes: usize) -> Result<Option<Charge>, StatusCode> {
+        let charge = |account: &Arc<Account>| account.charge(Category::Sessions, bytes);
+        self.0.as_ref().map(charge).transpose().map_err(|exhausted| exhausted.status())
+    }
+}
+
+impl fmt::Debug for SessionAccount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SessionAccount")
     }
 }
 

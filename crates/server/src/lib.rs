@@ -13,6 +13,7 @@
 //!   configured and describes itself; [`diagnostics`]: what it counts;
 //! - `content_filter`: the filters of Part 4 §7.7; [`event`]: events, their filters and queues;
 //! - [`history`]: what stores of history do, aggregates, and the jobs of HistoryRead and HistoryUpdate;
+//! - `query`: nodes by their types and relations;
 //! - [`space`]: nodes and values; [`recorder`]: takes the writes of Variables that are recorded; `subscription`: the subscription engine; `session`: what a client keeps between requests;
 //! - [`durable`]: what is written down of durable subscriptions;
 //! - `effect`: slow work; `request`, `reply`: headers; `connection`: channels and send buffers; [`shared`]: what all shards
@@ -47,6 +48,7 @@ pub mod limits;
 mod node_ix;
 pub mod now;
 mod origin;
+mod query;
 pub mod recorder;
 mod reply;
 mod request;

@@ -69,7 +69,10 @@ fn publish(config: &ServerConfig, live: &Live, nodes: &mut Nodes) {
             v::SERVER_SERVER_CAPABILITIES_MAX_BROWSE_CONTINUATION_POINTS,
             limits.browse_continuation_points_max.into(),
         ),
-        (v::SERVER_SERVER_CAPABILITIES_MAX_QUERY_CONTINUATION_POINTS, 0u16.into()),
+        (
+            v::SERVER_SERVER_CAPABILITIES_MAX_QUERY_CONTINUATION_POINTS,
+            limits.browse_continuation_points_max.into(),
+        ),
         (
             v::SERVER_SERVER_CAPABILITIES_MAX_HISTORY_CONTINUATION_POINTS,
             limits.history_continuation_points_max.into(),

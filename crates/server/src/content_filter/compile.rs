@@ -19,6 +19,35 @@ pub(crate) trait Resolve {
     /// The status of the operand.
     fn field(&mut self, operand: SimpleAttributeOperand) -> Result<u32, StatusCode>;
 
+    /// The number of the field that an AttributeOperand names. Part 4 §7.22.3: events are filtered by SimpleAttributeOperands.
+    ///
+    /// # Errors
+    /// The status of the operand.
+    fn attribute(&mut self, _operand: AttributeOperand) -> Result<u32, StatusCode> {
+        Err(StatusCode::BAD_NOT_SUPPORTED)
+    }
+
+    /// The number of the relation that a RelatedTo names; `index` is the number of its element. Part 4 §7.22.3: of the
+    /// operators for nodes, events know OfType only.
+    ///
+    /// # Errors
+    /// The result of the element.
+    fn related(
+        &mut self,
+        _index: u32,
+        _element: &ContentFilterElement,
+    ) -> Result<u32, ContentFilterElementResult> {
+        Err(refusal(StatusCode::BAD_FILTER_OPERATOR_UNSUPPORTED))
+    }
+
+    /// The number of the View of an InView.
+    ///
+    /// # Errors
+    /// The status of the operand; Bad_FilterOperatorUnsupported if there are no Views.
+    fn view(&mut self, _id: &NodeId) -> Result<u32, StatusCode> {
+        Err(StatusCode::BAD_FILTER_OPERATOR_UNSUPPORTED)
+    }
+
     /// The type of an OfType.
     ///
     /// # Errors
@@ -68,8 +97,8 @@ pub(crate) fn compile<R: Resolve>(
     let mut elements = Vec::with_capacity(count);
     let mut results = Vec::with_capacity(count);
     let mut is_good = true;
-    for element in &filter.elements {
-        match compile_element(element, count, resolve) {
+    for (index, element) in (0u32..).zip(&filter.elements) {
+        match compile_element(index, element, count, resolve) {
             Ok(compiled) => {
                 elements.push(compiled);
                 results.push(ContentFilterElementResult::default());
@@ -98,6 +127,7 @@ fn refusal(status: StatusCode) -> ContentFilterElementResult {
 }
 
 fn compile_element<R: Resolve>(
+    index: u32,
     element: &ContentFilterElement,
     count: usize,
     resolve: &mut R,
@@ -118,8 +148,8 @@ fn compile_element<R: Resolve>(
         | Op::CAST
         | Op::BITWISE_AND
         | Op::BITWISE_OR => 2..=2,
-        // Part 4 §7.22.3: of the operators for nodes, events know OfType only.
-        Op::IN_VIEW | Op::RELATED_TO => return Err(refusal(StatusCode::BAD_FILTER_OPERATOR_UNSUPPORTED)),
+        Op::RELATED_TO => return compile_relation(index, element, count, resolve),
+        Op::IN_VIEW => return compile_in_view(element, resolve),
         _ => return Err(refusal(StatusCode::BAD_FILTER_OPERATOR_INVALID)),
     };
     if !wanted.contains(&element.filter_operands.len()) {
@@ -144,6 +174,44 @@ fn compile_element<R: Resolve>(
         });
     }
     Ok(Element { operator, operands: operands.into() })
+}
+
+/// A RelatedTo: its relation, and the element that is its target if there is one.
+fn compile_relation<R: Resolve>(
+    index: u32,
+    element: &ContentFilterElement,
+    count: usize,
+    resolve: &mut R,
+) -> Result<Element<R::Type>, ContentFilterElementResult> {
+    let mut operands = vec![Operand::Field(resolve.related(index, element)?)];
+    if !(4..=6).contains(&element.filter_operands.len()) {
+        return Err(refusal(StatusCode::BAD_FILTER_OPERAND_COUNT_MISMATCH));
+    }
+    for operand in element.filter_operands.iter().filter(|operand| operand.is::<ElementOperand>()) {
+        match operand.decode::<ElementOperand>() {
+            Ok(ElementOperand { index }) if (index as usize) < count => {
+                operands.push(Operand::Element(index))
+            }
+            _ => return Err(refusal(StatusCode::BAD_FILTER_ELEMENT_INVALID)),
+        }
+    }
+    Ok(Element { operator: Op::RELATED_TO, operands: operands.into() })
+}
+
+fn compile_in_view<R: Resolve>(
+    element: &ContentFilterElement,
+    resolve: &mut R,
+) -> Result<Element<R::Type>, ContentFilterElementResult> {
+    let [operand] = element.filter_operands.as_slice() else {
+        return Err(refusal(StatusCode::BAD_FILTER_OPERAND_COUNT_MISMATCH));
+    };
+    let id = operand.is::<LiteralOperand>().then(|| operand.decode::<LiteralOperand>());
+    let id = match id {
+        Some(Ok(LiteralOperand { value: Variant::NodeId(id) })) => *id,
+        _ => NodeId::NULL,
+    };
+    let view = resolve.view(&id).map_err(refusal)?;
+    Ok(Element { operator: Op::IN_VIEW, operands: [Operand::Field(view)].into() })
 }
 
 fn compile_operand<R: Resolve>(
@@ -176,8 +244,8 @@ fn compile_operand<R: Resolve>(
         return Ok(Operand::Field(resolve.field(operand)?));
     }
     if operand.is::<AttributeOperand>() {
-        // Part 4 §7.22.3: events are filtered by SimpleAttributeOperands.
-        return Err(StatusCode::BAD_NOT_SUPPORTED);
+        let operand = operand.decode().map_err(|_| invalid)?;
+        return Ok(Operand::Field(resolve.attribute(operand)?));
     }
     Err(invalid)
 }

@@ -19,6 +19,16 @@ pub(crate) trait Evaluate<T> {
 
     /// Whether it is of a type or of one of its subtypes.
     fn is_of_type(&self, kind: &T) -> bool;
+
+    /// Whether a relation holds; only nodes have some.
+    fn is_related(&self, _number: u32) -> Option<bool> {
+        None
+    }
+
+    /// Whether it is in a View; only nodes are.
+    fn is_in_view(&self, _number: u32) -> Option<bool> {
+        None
+    }
 }
 
 /// Longest pattern that is not known before, in bytes; a longer one matches nothing.
@@ -70,6 +80,14 @@ impl<T> Filter<T> {
             Op::OR => or(condition(0), || condition(1)),
             Op::OF_TYPE => match element.operands.first() {
                 Some(Operand::Type(kind)) => Some(subject.is_of_type(kind)),
+                _ => None,
+            },
+            Op::RELATED_TO => match element.operands.first() {
+                Some(Operand::Field(number)) => subject.is_related(*number),
+                _ => None,
+            },
+            Op::IN_VIEW => match element.operands.first() {
+                Some(Operand::Field(number)) => subject.is_in_view(*number),
                 _ => None,
             },
             Op::CAST | Op::BITWISE_AND | Op::BITWISE_OR => as_bool(&self.result(index, subject)),

@@ -25,7 +25,7 @@ use taktwerk_schema::FilterOperator;
 use taktwerk_types::{BuiltInType, Variant};
 
 /// A filter that was checked. Without elements it lets everything pass.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Filter<T> {
     /// The first one decides. Operands that are elements always exist, and never lead back.
     elements: Box<[Element<T>]>,
@@ -46,12 +46,19 @@ enum Operand<T> {
     Pattern(Pattern),
     /// The result of another element. ElementOperand.
     Element(u32),
-    /// A field, by the number that the [`Resolve`] gave it. SimpleAttributeOperand.
+    /// A field, by the number that the [`Resolve`] gave it. SimpleAttributeOperand or AttributeOperand; also the relation of
+    /// a RelatedTo and the View of an InView.
     Field(u32),
     /// The type of an OfType.
     Type(T),
     /// The target of a Cast.
     Cast(BuiltInType),
+}
+
+impl<T> Default for Filter<T> {
+    fn default() -> Self {
+        Self { elements: Box::default() }
+    }
 }
 
 impl<T> Filter<T> {

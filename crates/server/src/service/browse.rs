@@ -10,7 +10,7 @@ use super::request::Request;
 use crate::authorization::Decisions;
 use crate::error::Fault;
 use crate::limits::Limits;
-use crate::session::continuation::{BrowsePoint, Point, Points};
+use crate::session::continuation::{BrowsePoint, Point, PointKind, Points};
 use crate::space::nodes::Nodes;
 use crate::space::view::NodeView;
 use crate::space::views::Scope;
@@ -229,14 +229,15 @@ impl BrowseNext {
         if *release {
             let Some(session) = cx.sessions.get_mut(caller.session) else { return Ok(()) };
             while list.goes_on(reply)? {
-                let _ = session.points.take(list.body.bytes()?.unwrap_or_default());
+                let _ = session.points.take(list.body.bytes()?.unwrap_or_default(), PointKind::Browse);
                 list.done(1, 0);
             }
             return Ok(());
         }
         follow(cx, caller, walk, list, reply, |nodes, points, list| {
-            let Point::Browse(point) = match points.take(list.body.bytes()?.unwrap_or_default()) {
-                Ok(point) => point,
+            let point = match points.take(list.body.bytes()?.unwrap_or_default(), PointKind::Browse) {
+                Ok(Point::Browse(point)) => point,
+                Ok(Point::Query(_)) => return Ok(Err(StatusCode::BAD_CONTINUATION_POINT_INVALID)),
                 Err(status) => return Ok(Err(status)),
             };
             // What was allowed when it began may no longer be.

@@ -7,6 +7,7 @@ use super::context::Context;
 use super::gate::Caller;
 use super::monitored_item::{Ids, Items};
 use super::node_management::{self, DeleteNodes};
+use super::query::Query;
 use super::read::Read;
 use super::reply::{Reply, no_diagnostics};
 use super::request::Request;
@@ -66,6 +67,7 @@ pub(crate) enum Cursor {
     AddReferences,
     DeleteNodes(DeleteNodes),
     DeleteReferences,
+    Query(Box<Query>),
     Items(Items),
     Ids(Ids),
 }
@@ -95,6 +97,7 @@ impl Cursor {
             Self::DeleteReferences => {
                 node_management::work_delete_references(cx, caller, request, list, reply)
             }
+            Self::Query(query) => query.work(cx, caller, list, reply),
             Self::Items(items) => items.work(cx, caller, list, reply),
             Self::Ids(ids) => ids.work(cx, caller, list, reply),
         }
@@ -109,8 +112,8 @@ impl Cursor {
         reply: &mut Reply<'_>,
     ) -> Result<Outcome, Fault> {
         match self {
-            // UnregisterNodesResponse and RegisterNodesResponse carry no DiagnosticInfos.
-            Self::Register | Self::Unregister => Ok(Outcome::Answered),
+            // UnregisterNodesResponse and RegisterNodesResponse carry no DiagnosticInfos, and a Query writes its own.
+            Self::Register | Self::Unregister | Self::Query(_) => Ok(Outcome::Answered),
             Self::Read(Read { gaps, .. }) if !gaps.is_empty() => {
                 no_diagnostics(reply.out());
                 read::wait(cx, caller, request, reply, gaps)

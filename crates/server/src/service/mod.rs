@@ -5,6 +5,7 @@
 //! - [`table`]: what there is to know of each service; [`gate`]: the check on the way in; [`list`]: requests that can be left;
 //! - [`discovery`], [`session`], [`activate`], [`identity`]: before and around sessions;
 //! - [`browse`], [`translate`], [`register`]: the View services;
+//! - [`query`]: nodes by their type and what they are related to;
 //! - [`read`], [`write`], [`call`]: values and methods; [`history`]: what values were;
 //! - [`node_management`]: nodes and references that clients add and delete;
 //! - [`subscription`], [`monitored_item`]: what the subscription engine does; [`transfer`]: between engines too.
@@ -29,6 +30,7 @@ pub(crate) mod identity;
 pub(crate) mod list;
 pub(crate) mod monitored_item;
 pub(crate) mod node_management;
+pub(crate) mod query;
 pub(crate) mod read;
 pub(crate) mod register;
 pub(crate) mod session;

@@ -8,7 +8,9 @@ use super::reply::Reply;
 use super::request::Request;
 use super::subscription_context::SubscriptionContext;
 use super::{Outcome, activate, browse, call, discovery, monitored_item as item, read, register, session};
-use super::{context::Context, history, node_management, publish, subscription, transfer, translate, write};
+use super::{
+    context::Context, history, node_management, publish, query, subscription, transfer, translate, write,
+};
 use crate::diagnostics::session::Counted as C;
 use crate::error::Fault;
 use crate::limits::Limits;
@@ -116,6 +118,7 @@ static CALL: OperationLimit = limit!(
 );
 static BROWSE: OperationLimit =
     limit!(nodes_per_browse_max, Some(v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_BROWSE));
+static QUERY: OperationLimit = limit!(nodes_per_browse_max, None);
 static REGISTER: OperationLimit = limit!(
     nodes_per_register_nodes_max,
     Some(v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_REGISTER_NODES)
@@ -182,10 +185,6 @@ const fn engine<T: schema::service::Request>(
 ) -> Service {
     let handler = Handler::Engine(<T::Response as Structure>::BINARY_ENCODING_ID, handler);
     Service { counted: Some(counted), operations, ..row::<T>(handler) }
-}
-
-const fn unsupported<T: Structure>(counted: C) -> Service {
-    Service { counted: Some(counted), ..row::<T>(Handler::Unsupported) }
 }
 
 /// All services. What is asked for most often comes first: rows are looked for from the top.
@@ -307,8 +306,12 @@ static TABLE: [Service; 37] = [
         list(0, 8, &NODE_MANAGEMENT),
         node_management::delete_references,
     )),
-    unsupported::<schema::QueryFirstRequest>(C::QueryFirst),
-    unsupported::<schema::QueryNextRequest>(C::QueryNext),
+    alone(session::<schema::QueryFirstRequest>(
+        C::QueryFirst,
+        Some(Operations { at: ListAt::BehindView(0), len_min: query::TYPE_LEN_MIN, lists: 1, limit: &QUERY }),
+        query::query_first,
+    )),
+    alone(session::<schema::QueryNextRequest>(C::QueryNext, None, query::query_next)),
 ];
 
 /// What an unknown type id is taken for: nothing tells it from a service that is not implemented.

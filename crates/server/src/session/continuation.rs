@@ -1,6 +1,7 @@
 //! Continuation points (Part 4 §7.9): where an operation goes on that had more to give than fits one response.
 
 use crate::account::{Account, Category, Charge, allocation};
+use crate::query::QueryPoint;
 use crate::space::NodeIx;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,6 +12,24 @@ use taktwerk_types::StatusCode;
 pub(crate) enum Point {
     /// A Browse or BrowseNext operation.
     Browse(BrowsePoint),
+    /// A Query.
+    Query(Box<QueryPoint>),
+}
+
+/// What a continuation point is to go on with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PointKind {
+    Browse,
+    Query,
+}
+
+impl Point {
+    fn kind(&self) -> PointKind {
+        match self {
+            Self::Browse(_) => PointKind::Browse,
+            Self::Query(_) => PointKind::Query,
+        }
+    }
 }
 
 /// A Browse operation that has more to give.
@@ -83,15 +102,16 @@ impl Points {
         Ok(id.to_le_bytes())
     }
 
-    /// Takes a point out.
+    /// Takes a point of a kind out.
     ///
     /// # Errors
-    /// Bad_ContinuationPointInvalid if it is not there.
-    pub(crate) fn take(&mut self, id: &[u8]) -> Result<Point, StatusCode> {
+    /// Bad_ContinuationPointInvalid if it is not there, or belongs to another service.
+    pub(crate) fn take(&mut self, id: &[u8], kind: PointKind) -> Result<Point, StatusCode> {
         let invalid = StatusCode::BAD_CONTINUATION_POINT_INVALID;
         let id = u64::from_le_bytes(id.try_into().map_err(|_| invalid)?);
         let kept = self.kept.as_deref_mut().ok_or(invalid)?;
-        let at = kept.points.iter().position(|(known, _)| *known == id).ok_or(invalid)?;
+        let is_it = |(known, point): &(u64, Point)| *known == id && point.kind() == kind;
+        let at = kept.points.iter().position(is_it).ok_or(invalid)?;
         kept.points.remove(at).map(|(_, point)| point).ok_or(invalid)
     }
 }
@@ -124,10 +144,11 @@ mod tests {
         assert_eq!(all.keep(point(), 2).unwrap_err(), StatusCode::BAD_NO_CONTINUATION_POINTS);
         all.begin_request();
         let third = all.keep(point(), 2).unwrap();
-        assert!(all.take(&first).is_err());
-        assert!(all.take(&second).is_ok());
-        assert!(all.take(&second).is_err());
-        assert!(all.take(&third).is_ok());
-        assert!(all.take(b"short").is_err());
+        assert!(all.take(&first, PointKind::Browse).is_err());
+        assert!(all.take(&second, PointKind::Query).is_err(), "it is not lost by that");
+        assert!(all.take(&second, PointKind::Browse).is_ok());
+        assert!(all.take(&second, PointKind::Browse).is_err());
+        assert!(all.take(&third, PointKind::Browse).is_ok());
+        assert!(all.take(b"short", PointKind::Browse).is_err());
     }
 }

@@ -129,6 +129,7 @@ impl Session {
             roles: Arc::clone(&self.decisions.grant.roles),
             encrypted: self.mode == MessageSecurityMode::SignAndEncrypt,
             session_life: SessionLife::of(&self.entry),
+            session_account: crate::callback::SessionAccount::of(&self.account),
         }
     }
 

@@ -221,7 +221,7 @@ pub(crate) struct VariableTypeNode {
     pub(crate) value: Option<Variant>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ReferenceTypeNode {
     pub(crate) is_abstract: bool,
     pub(crate) symmetric: bool,

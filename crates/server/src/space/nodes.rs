@@ -74,6 +74,7 @@ pub(crate) struct Nodes {
     pub(super) added: Option<super::added::Added>,
     pub(super) names: super::names::Names,
     pub(super) versions: super::versions::Versions,
+    pub(super) instances: super::instances::Instances,
     access: AccessTable,
 }
 
@@ -105,6 +106,7 @@ impl Nodes {
             added: None,
             names: super::names::Names::default(),
             versions: super::versions::Versions::default(),
+            instances: super::instances::Instances::default(),
             access: AccessTable::new(),
         };
         nodes.access.add_namespace(application_uri);
@@ -765,6 +767,9 @@ impl Nodes {
     pub(super) fn push_reference(&mut self, at: NodeIx, reference: PackedReference) {
         if reference.is_forward() {
             self.index_reference(at, reference.reference_type(), reference.target());
+            if reference.reference_type() == reference_type_ids::HAS_TYPE_DEFINITION {
+                self.index_instance(at, reference.target());
+            }
         }
         self.make_room(at);
         if at.index < NodeIx::DYNAMIC {
@@ -826,6 +831,7 @@ impl Nodes {
             true
         });
         self.note_deleted(ix);
+        self.unindex_instance(ix, self.forward_target(ix, reference_type_ids::HAS_TYPE_DEFINITION));
         for reference in &others {
             self.note_reference_deleted(reference.target, !reference.is_forward, ix);
         }
@@ -892,6 +898,11 @@ impl Nodes {
         if let Some(added) = &mut self.added {
             added.forget_references(charged);
         }
+    }
+
+    /// How many places for nodes there are on the heap.
+    pub(super) fn places(&self) -> usize {
+        self.nodes.len()
     }
 
     /// The instances of a type. A type does not know them: all nodes are looked at. None for nodes that are no types.

@@ -19,6 +19,7 @@ mod limits;
 mod method;
 mod model_changes;
 mod node_management;
+mod query;
 mod secured;
 mod session;
 mod transfer;

@@ -205,7 +205,8 @@ fn slow_checks_of_users_do_not_hold_anybody_up() {
 fn unknown_services_and_broken_requests_are_answered() {
     let mut server = Server::new();
     let mut client = server.session();
-    let request = schema::FindServersOnNetworkRequest { request_header: client.header(), ..Default::default() };
+    let request =
+        schema::FindServersOnNetworkRequest { request_header: client.header(), ..Default::default() };
     assert_eq!(client.call(&mut server, &request).unwrap_err(), StatusCode::BAD_SERVICE_UNSUPPORTED);
     // Only the header of a request that needs more.
     let header = client.header();

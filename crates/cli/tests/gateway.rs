@@ -216,6 +216,74 @@ fn a_scan_contacts_what_is_named_and_tells_who_answers() {
     server.stop().unwrap();
 }
 
+#[test]
+fn sources_and_tags_are_applied_while_the_server_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let access = "[[namespace]]\nuri = \"urn:taktwerk:gateway\"\n[namespace.permissions]\nAnonymous = [\"Browse\", \"Read\"]\n";
+    let source =
+        "[[source]]\nname = \"s\"\ntype = \"simulation\"\ninterval = \"50 ms\"\ntags = \"tags.csv\"\n";
+    let table = |rows: &str| write(folder.path(), "tags.csv", &format!("name,signal,value,units\n{rows}"));
+    let configure = |more: &str| {
+        let file = write(folder.path(), "server.toml", &format!("{BASE}{more}"));
+        private(&file);
+        file
+    };
+    let file = configure("");
+    let server = Program::new(env!("CARGO_BIN_EXE_taktwerk"));
+    let server = server.args(["serve", "--exit-with-stdin", "--config", &file]).serve(LIMIT).unwrap();
+    let read = |name: &str| {
+        taktwerk(&["read", server.url(), &format!("nsu=urn:taktwerk:gateway;s=s/{name}"), "--json"])
+    };
+    let until = |name: &str, said: &str| {
+        let begin = Instant::now();
+        loop {
+            let output = read(name);
+            let told = text(&output.stdout) + &text(&output.stderr);
+            if told.contains(said) {
+                return;
+            }
+            assert!(begin.elapsed() < LIMIT, "{name}: no {said} in {told}");
+        }
+    };
+    let apply = || taktwerk(&["config", "apply", &file]);
+    // The first source of a server that had none.
+    table("A,constant,5,\n");
+    configure(&format!("{access}{source}"));
+    let applied = apply();
+    assert!(
+        text(&applied.stdout).contains("taken over: namespace, source, tag"),
+        "{}{}",
+        text(&applied.stdout),
+        text(&applied.stderr)
+    );
+    until("A", "5.0");
+    // Only the table has changed.
+    table("A,constant,5,\nB,constant,7,°C\n");
+    let applied = apply();
+    assert!(text(&applied.stdout).contains("taken over: source, tag"), "{}", text(&applied.stdout));
+    until("B", "7.0");
+    until("A", "5.0");
+    let same = apply();
+    assert!(
+        text(&same.stdout).contains("nothing that a running server can take over"),
+        "{}",
+        text(&same.stdout)
+    );
+    // A mistake changes nothing.
+    table("A,constant,6,\nC,constnt,1,\n");
+    let wrong = apply();
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(text(&wrong.stderr).contains("tags.csv:3: signal: there is no"), "{}", text(&wrong.stderr));
+    until("A", "5.0");
+    until("B", "7.0");
+    // All of it goes again; what has to wait is named.
+    configure("[gateway]\nthreads = 2\n");
+    let gone = apply();
+    assert!(text(&gone.stdout).contains("source"), "{}{}", text(&gone.stdout), text(&gone.stderr));
+    until("B", "BadNodeIdUnknown");
+    server.stop().unwrap();
+}
+
 const BASE: &str = "[server]\nbind = [\"127.0.0.1:0\"]\n[security]\npolicies = []\nnone = true\n\
                     [identities]\nanonymous = true\n";
 

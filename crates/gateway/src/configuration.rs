@@ -21,7 +21,9 @@ use crate::settings::SourceSettings;
 use crate::source::{Adapter, Placement};
 use crate::table;
 use crate::tag::Tag;
+use core::hash::Hasher;
 use core::time::Duration;
+use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -40,6 +42,8 @@ pub struct GatewayConfig {
     pub sources: Vec<SourceConfig>,
     /// Its destinations.
     pub destinations: Vec<DestinationConfig>,
+    /// A number that tells the settings of the destinations apart.
+    pub destination_fingerprint: u64,
 }
 
 /// A destination to be.
@@ -60,6 +64,8 @@ pub struct SourceConfig {
     pub tags: Vec<TagConfig>,
     /// The line of its section.
     pub line: usize,
+    /// A number that tells its settings and those of its tags apart, whatever their lines.
+    pub fingerprint: u64,
 }
 
 /// A tag to be.
@@ -175,6 +181,7 @@ impl GatewayConfig {
             threads: 1,
             sources: Vec::new(),
             destinations: Vec::new(),
+            destination_fingerprint: 0,
         };
         if let Some(fields) = sections.gateway {
             mistakes.extend(config.take_gateway(fields).err());
@@ -214,9 +221,16 @@ impl GatewayConfig {
         tags.extend(sections.tags);
         let mut names = Names::default();
         for mut fields in tags {
+            let mut hasher = DefaultHasher::new();
+            fields.fingerprint(&mut hasher);
             match Tag::take(&mut fields) {
                 Ok(tag) if broken.contains(&tag.source) => {}
                 Ok(tag) => {
+                    if let Some(source) = config.sources.iter_mut().find(|it| it.settings.name == tag.source)
+                    {
+                        hasher.write_u64(source.fingerprint);
+                        source.fingerprint = hasher.finish();
+                    }
                     mistakes.extend(add_tag(&mut config.sources, tag, &mut fields, &mut names).err());
                 }
                 Err(mistake) => mistakes.push(mistake),
@@ -225,6 +239,9 @@ impl GatewayConfig {
         for (_, fields) in lines {
             mistakes.extend(fields.finish().err());
         }
+        let mut hasher = DefaultHasher::new();
+        sections.destinations.iter().for_each(|fields| fields.fingerprint(&mut hasher));
+        config.destination_fingerprint = hasher.finish();
         for fields in sections.destinations {
             mistakes.extend(config.take_destination(fields).err());
         }
@@ -255,6 +272,18 @@ impl GatewayConfig {
         Ok(())
     }
 
+    /// A gateway without anything.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self {
+            namespace: NAMESPACE_DEFAULT.to_owned(),
+            threads: 1,
+            sources: Vec::new(),
+            destinations: Vec::new(),
+            destination_fingerprint: DefaultHasher::new().finish(),
+        }
+    }
+
     /// How many tags there are.
     #[must_use]
     pub fn tag_count(&self) -> usize {
@@ -269,6 +298,8 @@ impl GatewayConfig {
 }
 
 fn take_source(fields: &mut Fields) -> Result<SourceConfig, Mistake> {
+    let mut hasher = DefaultHasher::new();
+    fields.fingerprint(&mut hasher);
     let (line, name) = fields.required("name", "\"plc\"")?;
     if name.len() > 100 || name.chars().any(|char| char.is_control() || char == '/') {
         let hint = "names have at most 100 bytes, no / and no control characters";
@@ -279,7 +310,13 @@ fn take_source(fields: &mut Fields) -> Result<SourceConfig, Mistake> {
     let kind = fields.meaning(line, "type", &kind, &kinds)?;
     let settings = SourceSettings::take(fields, name, kind.interval)?;
     let adapter = (kind.take)(fields, &settings)?;
-    Ok(SourceConfig { settings, adapter, tags: Vec::new(), line: fields.line() })
+    Ok(SourceConfig {
+        settings,
+        adapter,
+        tags: Vec::new(),
+        line: fields.line(),
+        fingerprint: hasher.finish(),
+    })
 }
 
 /// The tags of the table that a source names.

@@ -5,18 +5,20 @@
 
 use crate::destination::tap::{Tap, Tapped};
 use crate::fault::Fault;
-use crate::plant::Plant;
+use crate::plant::{Given, Plant};
 use crate::settings::SourceSettings;
 use crate::statistics::{Count, Statistics};
 use crate::tag::{Scaling, Tag};
 use crate::value::Kind;
 use core::time::Duration;
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use taktwerk::BuildError;
 use taktwerk_net::clock::wall;
-use taktwerk_server::space::VariableHandle;
-use taktwerk_types::{DataValue, StatusCode, UtcTime, Variant};
+use taktwerk_server::space::{NodeError, VariableHandle};
+use taktwerk_types::{DataValue, NodeId, StatusCode, UtcTime, Variant};
 use tokio::sync::mpsc;
 
 /// Writes that wait for a source.
@@ -136,6 +138,10 @@ struct Shared {
     /// Since when there is no connection.
     down: Mutex<Option<Instant>>,
     writes: mpsc::Sender<Write>,
+    name: Arc<str>,
+    /// Whether the source runs: variables that are added then were found by it.
+    is_running: AtomicBool,
+    is_closed: AtomicBool,
 }
 
 /// A way for a source to store readings. Cheap to clone.
@@ -177,6 +183,9 @@ impl Feed {
         let (writes, taken) = mpsc::channel(WRITES_MAX);
         let budget = Budget { left: settings.values_per_second_max as f64, filled: Instant::now() };
         let feed = Self(Arc::new(Shared {
+            name: settings.name.as_str().into(),
+            is_running: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
             settings,
             statistics: Statistics::default(),
             plant,
@@ -207,6 +216,22 @@ impl Feed {
         &self.0.statistics
     }
 
+    /// The source runs from now on.
+    pub fn run(&self) {
+        self.0.is_running.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends: nothing is stored any more, and the variables wait for another feed.
+    pub fn close(&self) {
+        let mut held = lock(&self.0.held);
+        // Under the lock: whoever adds a variable looks at it there.
+        self.0.is_closed.store(true, Ordering::Relaxed);
+        held.clear();
+        drop(held);
+        self.0.statistics.disconnected();
+        self.0.plant.release(&self.0.name);
+    }
+
     /// How many variables it has.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -224,30 +249,41 @@ impl Feed {
     /// # Errors
     /// There is a node of that name.
     pub fn add(&self, tag: &Tag, kind: Kind) -> Result<usize, BuildError> {
-        let position = self.len();
         let kind = tag.kind_for(kind);
         let scaling = (!tag.scaling.is_identity()).then_some(tag.scaling);
+        let position = self.len();
         let shared = Arc::downgrade(&self.0);
         let on_write = Arc::new(move |value: Variant| {
             let Some(shared) = shared.upgrade() else { return StatusCode::BAD_NO_COMMUNICATION };
             Self(shared).accept(position, value)
         });
         let every = tag.expect_every.or(self.0.settings.interval);
-        let variable = self.0.plant.variable(tag, kind, self.0.settings.interval, on_write)?;
+        let is_found = self.0.is_running.load(Ordering::Relaxed);
+        let interval = self.0.settings.interval;
+        let Given { handle, is_kept } =
+            self.0.plant.variable(&self.0.name, tag, kind, interval, is_found, on_write)?;
         let name: Arc<str> = tag.full_name().into();
         let taps = self.0.taps.iter().filter_map(|tap| Tap::of(tap, &name)).collect();
-        lock(&self.0.held).push(Held {
+        // A value that was there before is not fresh for longer than any other.
+        let has_value = is_kept && !handle.get().status.unwrap_or_default().is_bad();
+        let mut all = lock(&self.0.held);
+        if self.0.is_closed.load(Ordering::Relaxed) {
+            drop(all);
+            self.0.plant.release_one(&tag.full_name());
+            return Err(NodeError::Unknown(NodeId::string(0, tag.full_name())).into());
+        }
+        all.push(Held {
             name,
             taps,
             last_tapped: None,
-            variable: variable.handle().clone(),
+            variable: handle,
             kind,
             scaling,
             deadband: tag.deadband,
             last_number: None,
             every,
             answered: Instant::now(),
-            quality: Quality::Waiting,
+            quality: if has_value { Quality::Fresh } else { Quality::Waiting },
         });
         Ok(position)
     }
@@ -364,6 +400,9 @@ impl Feed {
         }
         self.0.statistics.add(Count::Missed, missed);
         self.0.statistics.set_quality(uncertain, lost);
+        // What the source had found before its settings were changed, and has not found again.
+        let grace = settings.lost_after + settings.deadline;
+        self.0.plant.sweep(&self.0.name, grace, &HashSet::new());
     }
 }
 
@@ -448,7 +487,7 @@ mod tests {
             SourceSettings::take(&mut sections.sources[0], "s".to_owned(), Some(100 * MS)).unwrap();
         let tag = Tag::take(&mut sections.tags[0]).unwrap();
         let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
-        let plant = Arc::new(Plant::new(&server, "urn:test"));
+        let plant = Arc::new(Plant::new(server.namespace("urn:test")));
         let (feed, writes) = Feed::new(settings, plant, Vec::new());
         assert_eq!(feed.add(&tag, Kind::scalar(BuiltInType::Double)).unwrap(), 0);
         let id = taktwerk_types::NodeId::string(2, "s/t");

@@ -1,6 +1,7 @@
 //! Settings as they stand in a file, each with its line, and mistakes that say where they are and what would be right.
 
 use core::fmt;
+use core::hash::{Hash, Hasher};
 use core::time::Duration;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -66,6 +67,21 @@ impl Setting {
             Self::Flag(_) => "true or false",
             Self::List(_) => "a list",
             Self::Table(_) => "a table",
+        }
+    }
+
+    fn fingerprint(&self, hasher: &mut impl Hasher) {
+        core::mem::discriminant(self).hash(hasher);
+        match self {
+            Self::Text(text) => text.hash(hasher),
+            Self::Integer(number) => number.hash(hasher),
+            Self::Number(number) => number.to_bits().hash(hasher),
+            Self::Flag(flag) => flag.hash(hasher),
+            Self::List(list) => {
+                list.len().hash(hasher);
+                list.iter().for_each(|(_, setting)| setting.fingerprint(hasher));
+            }
+            Self::Table(entries) => hash(entries, hasher),
         }
     }
 
@@ -151,6 +167,11 @@ impl Fields {
     #[must_use]
     pub fn has(&self, key: &str) -> bool {
         self.entries.contains_key(key)
+    }
+
+    /// A number that tells settings apart, whatever their lines.
+    pub fn fingerprint(&self, hasher: &mut impl Hasher) {
+        hash(&self.entries, hasher);
     }
 
     /// The names of the settings that are left.
@@ -354,6 +375,14 @@ impl Fields {
             None => format!("the settings here are {}", self.known.join(", ")),
         };
         Err(self.mistake_in(*line, key, "there is no such setting here", hint))
+    }
+}
+
+fn hash(entries: &BTreeMap<String, (usize, Setting)>, hasher: &mut impl Hasher) {
+    entries.len().hash(hasher);
+    for (key, (_, setting)) in entries {
+        key.hash(hasher);
+        setting.fingerprint(hasher);
     }
 }
 

@@ -4,16 +4,20 @@ use crate::configuration::{DestinationConfig, GatewayConfig, SourceConfig, TagCo
 use crate::destination::Sink;
 use crate::destination::forward::{Destination, DestinationView};
 use crate::destination::queue::QueueError;
+use crate::destination::tap::Tap;
 use crate::feed::{Feed, Writes};
 use crate::plant::Plant;
 use crate::source::{Adapter, Placement};
 use crate::statistics::Snapshot;
 use crate::supervisor::{supervise, watch};
+use crate::tag::Tag;
 use core::time::Duration;
+use std::collections::HashSet;
 use std::io;
-use std::sync::Arc;
-use taktwerk::{BuildError, Server};
+use std::sync::{Arc, PoisonError, RwLock};
+use taktwerk::{BuildError, Namespace, Server};
 use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
 
 /// Why a gateway did not start.
 #[derive(Debug, thiserror::Error)]
@@ -44,8 +48,18 @@ pub enum GatewayError {
 /// A gateway whose nodes are there, and whose sources are not asked yet.
 pub struct PreparedGateway {
     threads: usize,
-    sources: Vec<(Box<dyn Adapter>, Feed, Writes)>,
+    namespace: String,
+    plant: Arc<Plant>,
+    sources: Vec<PreparedSource>,
     destinations: Vec<(Destination, Box<dyn Sink>)>,
+    destination_fingerprint: u64,
+}
+
+struct PreparedSource {
+    adapter: Box<dyn Adapter>,
+    feed: Feed,
+    writes: Writes,
+    fingerprint: u64,
 }
 
 impl core::fmt::Debug for PreparedGateway {
@@ -60,7 +74,16 @@ impl PreparedGateway {
     /// # Errors
     /// A node of that name is there already, or a queue cannot be used.
     pub fn new(config: GatewayConfig, server: &Server) -> Result<Self, GatewayError> {
-        let plant = Arc::new(Plant::new(server, &config.namespace));
+        let namespace = server.namespace(&config.namespace);
+        Self::within(config, namespace)
+    }
+
+    /// Adds the nodes of a gateway to the namespace of a server that may run already.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn within(config: GatewayConfig, namespace: Namespace) -> Result<Self, GatewayError> {
+        let plant = Arc::new(Plant::new(namespace));
         let mut destinations = Vec::new();
         for DestinationConfig { settings, sink } in config.destinations {
             let name = settings.name.clone();
@@ -69,20 +92,15 @@ impl PreparedGateway {
             destinations.push((destination, sink));
         }
         let taps: Vec<_> = destinations.iter().map(|(destination, _)| destination.tap()).collect();
-        let mut sources = Vec::new();
-        for SourceConfig { settings, adapter, tags, .. } in config.sources {
-            let (feed, writes) = Feed::new(settings, Arc::clone(&plant), taps.clone());
-            for TagConfig { tag, placement, .. } in &tags {
-                let Placement::Variable(kind) = placement else { continue };
-                feed.add(tag, *kind).map_err(|error| GatewayError::Node {
-                    source_name: tag.source.clone(),
-                    tag: tag.name.clone(),
-                    error: Box::new(error),
-                })?;
-            }
-            sources.push((adapter, feed, writes));
-        }
-        Ok(Self { threads: config.threads, sources, destinations })
+        let sources = config.sources.into_iter().map(|source| prepare(source, &plant, &taps));
+        Ok(Self {
+            threads: config.threads,
+            namespace: config.namespace,
+            sources: sources.collect::<Result<_, _>>()?,
+            plant,
+            destinations,
+            destination_fingerprint: config.destination_fingerprint,
+        })
     }
 
     /// Starts asking.
@@ -101,27 +119,98 @@ impl PreparedGateway {
             runtime.spawn(destination.clone().forward(sink));
             destinations.push(destination);
         }
-        let mut sources = Vec::new();
-        for (adapter, feed, writes) in self.sources {
-            sources.push((adapter.describe(), feed.clone()));
-            runtime.spawn(watch(feed.clone()));
-            runtime.spawn(supervise(adapter, feed, writes));
-        }
-        let (sources, destinations) = (Sources(sources.into()), Destinations(destinations.into()));
-        Ok(Gateway { runtime: Some(runtime), sources, destinations })
+        let running: Vec<Running> = self.sources.into_iter().map(|source| run(&runtime, source)).collect();
+        let gateway = Gateway {
+            runtime: Some(runtime),
+            threads: self.threads,
+            namespace: self.namespace,
+            plant: self.plant,
+            running,
+            sources: Sources::default(),
+            destinations: Destinations(destinations.into()),
+            destination_fingerprint: self.destination_fingerprint,
+        };
+        gateway.show();
+        Ok(gateway)
     }
+}
+
+/// Adds the nodes of a source.
+fn prepare(
+    source: SourceConfig,
+    plant: &Arc<Plant>,
+    taps: &[Arc<Tap>],
+) -> Result<PreparedSource, GatewayError> {
+    let SourceConfig { settings, adapter, tags, fingerprint, .. } = source;
+    let (feed, writes) = Feed::new(settings, Arc::clone(plant), taps.to_vec());
+    for TagConfig { tag, placement, .. } in &tags {
+        let Placement::Variable(kind) = placement else { continue };
+        if let Err(error) = feed.add(tag, *kind) {
+            feed.close();
+            return Err(failed(tag, error));
+        }
+    }
+    feed.run();
+    Ok(PreparedSource { adapter, feed, writes, fingerprint })
+}
+
+fn failed(tag: &Tag, error: BuildError) -> GatewayError {
+    let (source_name, tag) = (tag.source.clone(), tag.name.clone());
+    GatewayError::Node { source_name, tag, error: Box::new(error) }
+}
+
+fn run(runtime: &Runtime, source: PreparedSource) -> Running {
+    let PreparedSource { adapter, feed, writes, fingerprint } = source;
+    let description = adapter.describe();
+    let tasks = [runtime.spawn(watch(feed.clone())), runtime.spawn(supervise(adapter, feed.clone(), writes))];
+    Running { description, feed, fingerprint, tasks }
+}
+
+/// A source that is asked.
+#[derive(Debug)]
+struct Running {
+    description: String,
+    feed: Feed,
+    fingerprint: u64,
+    tasks: [JoinHandle<()>; 2],
 }
 
 /// A running gateway. It stops when it is dropped.
 #[derive(Debug)]
 pub struct Gateway {
     runtime: Option<Runtime>,
+    threads: usize,
+    namespace: String,
+    plant: Arc<Plant>,
+    running: Vec<Running>,
     sources: Sources,
     destinations: Destinations,
+    destination_fingerprint: u64,
 }
 
 /// How long tasks may take to end.
 const GRACE: Duration = Duration::from_millis(500);
+
+/// What has become of another configuration.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// Sources that were not there before.
+    pub added: Vec<String>,
+    /// Sources whose settings or tags differ. They were started again.
+    pub changed: Vec<String>,
+    /// Sources that are not there any more.
+    pub removed: Vec<String>,
+    /// Sections that a running gateway does not take over.
+    pub waiting: Vec<&'static str>,
+}
+
+impl Applied {
+    /// Whether any source or tag has changed.
+    #[must_use]
+    pub fn has_changes(&self) -> bool {
+        !(self.added.is_empty() && self.changed.is_empty() && self.removed.is_empty())
+    }
+}
 
 impl Gateway {
     /// The sources, for those that show them.
@@ -135,6 +224,128 @@ impl Gateway {
     pub fn destinations(&self) -> Destinations {
         self.destinations.clone()
     }
+
+    fn show(&self) {
+        let all = self.running.iter().map(|it| (it.description.clone(), it.feed.clone())).collect();
+        *self.sources.0.write().unwrap_or_else(PoisonError::into_inner) = all;
+    }
+
+    /// What another configuration would do.
+    fn compare(&self, config: &GatewayConfig) -> Applied {
+        let mut applied = Applied::default();
+        for source in &config.sources {
+            let name = &source.settings.name;
+            match self.running.iter().find(|it| it.feed.settings().name == *name) {
+                None => applied.added.push(name.clone()),
+                Some(it) if it.fingerprint != source.fingerprint => applied.changed.push(name.clone()),
+                Some(_) => {}
+            }
+        }
+        for it in &self.running {
+            let name = &it.feed.settings().name;
+            if !config.sources.iter().any(|source| source.settings.name == *name) {
+                applied.removed.push(name.clone());
+            }
+        }
+        let is_other_place = !config.sources.is_empty() && config.namespace != self.namespace;
+        if is_other_place || config.threads != self.threads {
+            applied.waiting.push("gateway");
+        }
+        if config.destination_fingerprint != self.destination_fingerprint {
+            applied.waiting.push("destination");
+        }
+        applied
+    }
+
+    /// Whether a configuration could be applied.
+    ///
+    /// # Errors
+    /// A tag would have the name of a node that does not belong to the sources that change.
+    pub fn check(&self, config: &GatewayConfig) -> Result<(), GatewayError> {
+        let Applied { added, changed, removed, .. } = self.compare(config);
+        let going: HashSet<String> = changed.iter().chain(&removed).cloned().collect();
+        for source in &config.sources {
+            let name = &source.settings.name;
+            if !added.contains(name) && !changed.contains(name) {
+                continue;
+            }
+            for TagConfig { tag, placement, .. } in &source.tags {
+                if matches!(placement, Placement::Variable(_)) {
+                    self.plant.check(tag, &going).map_err(|error| failed(tag, error))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes over another configuration. Sources that are the same go on. Of sources that differ, variables of tags that
+    /// look the same to clients stay with their values and with what monitors them; the others are deleted and added.
+    /// Call it on a thread that may wait.
+    ///
+    /// # Errors
+    /// As [`Self::check`]; then nothing has changed.
+    pub fn apply(&mut self, config: GatewayConfig) -> Result<Applied, GatewayError> {
+        self.check(&config)?;
+        let applied = self.compare(&config);
+        let Some(runtime) = self.runtime.as_ref().filter(|_| applied.has_changes()) else {
+            return Ok(applied);
+        };
+        let goes = |it: &Running| {
+            let name = &it.feed.settings().name;
+            applied.changed.contains(name) || applied.removed.contains(name)
+        };
+        let (going, mut running): (Vec<Running>, Vec<Running>) =
+            core::mem::take(&mut self.running).into_iter().partition(goes);
+        stop(runtime, &going);
+        let comes = |source: &SourceConfig| {
+            let name = &source.settings.name;
+            applied.changed.contains(name) || applied.added.contains(name)
+        };
+        let order: Vec<String> = config.sources.iter().map(|source| source.settings.name.clone()).collect();
+        let coming: Vec<SourceConfig> = config.sources.into_iter().filter(comes).collect();
+        let tags = coming.iter().flat_map(|source| &source.tags);
+        let placed = tags.filter(|it| matches!(it.placement, Placement::Variable(_)));
+        let keep: HashSet<String> = placed.map(|it| it.tag.full_name()).collect();
+        for it in &going {
+            let settings = it.feed.settings();
+            let is_removed = applied.removed.contains(&settings.name);
+            let grace = if is_removed { Duration::ZERO } else { settings.lost_after };
+            self.plant.sweep(&settings.name, grace, &keep);
+        }
+        let taps: Vec<_> = self.destinations.0.iter().map(Destination::tap).collect();
+        let mut failure = None;
+        for source in coming {
+            match prepare(source, &self.plant, &taps) {
+                Ok(prepared) => running.push(run(runtime, prepared)),
+                Err(error) => {
+                    failure.get_or_insert(error);
+                }
+            }
+        }
+        let now = taktwerk_net::clock::wall();
+        going.iter().for_each(|it| self.plant.age(&it.feed.settings().name, now));
+        running.sort_by_key(|it| order.iter().position(|name| *name == it.feed.settings().name));
+        self.running = running;
+        self.show();
+        match failure {
+            Some(error) => Err(error),
+            None => Ok(applied),
+        }
+    }
+}
+
+/// Ends the tasks of sources, so that nothing of them is stored any more.
+fn stop(runtime: &Runtime, going: &[Running]) {
+    going.iter().flat_map(|it| &it.tasks).for_each(JoinHandle::abort);
+    let has_ended = || going.iter().flat_map(|it| &it.tasks).all(JoinHandle::is_finished);
+    let wait = async {
+        while !has_ended() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    // A task that does not end finds its feed closed.
+    let _ = runtime.block_on(async { tokio::time::timeout(GRACE, wait).await });
+    going.iter().for_each(|it| it.feed.close());
 }
 
 impl Drop for Gateway {
@@ -153,8 +364,8 @@ impl Drop for Gateway {
 }
 
 /// What can be seen of the sources of a running gateway. Cheap to clone.
-#[derive(Debug, Clone)]
-pub struct Sources(Arc<[(String, Feed)]>);
+#[derive(Debug, Clone, Default)]
+pub struct Sources(Arc<RwLock<Vec<(String, Feed)>>>);
 
 /// What can be seen of the destinations of a running gateway. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -185,7 +396,8 @@ impl Sources {
     /// All sources as they are now.
     #[must_use]
     pub fn views(&self) -> Vec<SourceView> {
-        let views = self.0.iter().map(|(description, feed)| SourceView {
+        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let views = all.iter().map(|(description, feed)| SourceView {
             name: feed.settings().name.clone(),
             description: description.clone(),
             tags: feed.len(),

@@ -47,4 +47,4 @@ pub mod value;
 pub use configuration::GatewayConfig;
 pub use destination::forward::DestinationView;
 pub use fields::Mistake;
-pub use gateway::{Destinations, Gateway, GatewayError, PreparedGateway, SourceView, Sources};
+pub use gateway::{Applied, Destinations, Gateway, GatewayError, PreparedGateway, SourceView, Sources};

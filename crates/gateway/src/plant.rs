@@ -3,38 +3,91 @@
 use crate::tag::{Access, Tag};
 use crate::value::Kind;
 use core::time::Duration;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use taktwerk::server::Server;
-use taktwerk::{BuildError, Namespace, Node, Variable};
-use taktwerk_server::space::VariableHandle;
-use taktwerk_types::{DataValue, NodeId, StatusCode, Variant};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use taktwerk::{BuildError, Namespace, Node};
+use taktwerk_schema::EUInformation;
+use taktwerk_server::space::{NodeError, VariableHandle};
+use taktwerk_types::{DataValue, NodeId, QualifiedName, StatusCode, Variant};
 
 /// Decides on what a client writes.
 pub type OnWrite = Arc<dyn Fn(Variant) -> StatusCode + Send + Sync>;
 
-/// Where tags become nodes.
+/// Who decides on writes now.
+type Writer = Arc<Mutex<OnWrite>>;
+
+/// What clients can see of a variable without reading its value. As long as it is the same, the variable stays.
+#[derive(Debug, Clone, PartialEq)]
+struct Shape {
+    kind: Kind,
+    every: Option<Duration>,
+    description: Option<String>,
+    units: Option<EUInformation>,
+    range: Option<(f64, f64)>,
+    access: Access,
+    historize: bool,
+}
+
+/// A variable of a source.
+struct Entry {
+    node: Node,
+    handle: VariableHandle,
+    shape: Shape,
+    /// `None` if clients cannot write.
+    writer: Option<Writer>,
+    source: Arc<str>,
+    /// Whether the source has added it while it ran.
+    is_found: bool,
+    /// Since when no source feeds it.
+    released: Option<Instant>,
+}
+
+/// A variable that a source may feed.
 #[derive(Debug)]
+pub struct Given {
+    /// The variable.
+    pub handle: VariableHandle,
+    /// Whether it was there before, with a value.
+    pub is_kept: bool,
+}
+
+/// Where tags become nodes.
 pub struct Plant {
     namespace: Namespace,
     folders: Mutex<HashMap<String, Node>>,
-    /// The variables of all sources by path and name, for tags that are calculated from others.
-    variables: RwLock<HashMap<String, VariableHandle>>,
+    /// The variables of all sources by path and name.
+    entries: Mutex<HashMap<String, Entry>>,
+    /// How many variables no source feeds.
+    released: AtomicUsize,
+}
+
+impl core::fmt::Debug for Plant {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Plant").field("namespace", &self.namespace).finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Plant {
-    /// Adds the namespace.
+    /// The nodes of a namespace.
     #[must_use]
-    pub fn new(server: &Server, uri: &str) -> Self {
-        Self { namespace: server.namespace(uri), folders: Mutex::default(), variables: RwLock::default() }
+    pub fn new(namespace: Namespace) -> Self {
+        Self {
+            namespace,
+            folders: Mutex::default(),
+            entries: Mutex::default(),
+            released: AtomicUsize::new(0),
+        }
     }
 
     /// The folder of a path; what is missing of it is added.
-    ///
-    /// # Errors
-    /// A variable has the name of a folder.
-    pub fn folder(&self, path: &[String]) -> Result<Node, BuildError> {
-        let mut folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
+    fn folder(&self, path: &[String]) -> Result<Node, BuildError> {
+        let mut folders = lock(&self.folders);
         let mut parent = self.namespace.objects();
         let mut key = String::new();
         for name in path {
@@ -52,25 +105,89 @@ impl Plant {
         Ok(parent)
     }
 
-    /// Adds the variable of a tag.
+    /// Whether the variable of a tag could be added, if the sources in `going` were not there.
+    ///
+    /// # Errors
+    /// There is a node of that name.
+    pub fn check(&self, tag: &Tag, going: &HashSet<String>) -> Result<(), BuildError> {
+        let name = tag.full_name();
+        let id = NodeId::string(self.namespace.index(), name.as_str());
+        let is_free = |entry: &Entry| entry.released.is_some() || going.contains(&*entry.source);
+        let known = lock(&self.entries).get(&name).map(is_free);
+        match known {
+            Some(true) => Ok(()),
+            Some(false) => Err(NodeError::IdExists(id).into()),
+            None if lock(&self.folders).contains_key(&format!("/{name}")) => Ok(()),
+            None if self.namespace.node(id.clone()).is_ok() => Err(NodeError::IdExists(id).into()),
+            None => Ok(()),
+        }
+    }
+
+    /// The variable of a tag. One that is there, looks the same and is not fed any more is taken over.
     ///
     /// # Errors
     /// There is a node of that name.
     pub fn variable(
         &self,
+        source: &Arc<str>,
         tag: &Tag,
         kind: Kind,
         every: Option<Duration>,
+        is_found: bool,
         on_write: OnWrite,
-    ) -> Result<Variable<Variant>, BuildError> {
+    ) -> Result<Given, BuildError> {
+        let name = tag.full_name();
+        let shape = Shape {
+            kind,
+            every,
+            description: tag.description.clone(),
+            units: tag.units.clone(),
+            range: tag.range,
+            access: tag.access,
+            historize: tag.historize,
+        };
+        let mut entries = lock(&self.entries);
+        let mut other = None;
+        if let Some(entry) = entries.get_mut(&name).filter(|entry| entry.released.is_some()) {
+            self.released.fetch_sub(1, Ordering::Relaxed);
+            if entry.shape == shape {
+                entry.released = None;
+                entry.source = Arc::clone(source);
+                entry.is_found = is_found;
+                if let Some(writer) = &entry.writer {
+                    *lock(writer) = on_write;
+                }
+                return Ok(Given { handle: entry.handle.clone(), is_kept: true });
+            }
+            other = entries.remove(&name);
+        }
+        // The address space is changed without this lock: what holds the address space may wait for a feed, which may
+        // wait for this.
+        drop(entries);
+        if let Some(other) = other {
+            delete(&other.node);
+        }
+        let (node, handle, writer) = self.add(tag, &shape, on_write)?;
+        let source = Arc::clone(source);
+        let entry = Entry { node, handle: handle.clone(), shape, writer, source, is_found, released: None };
+        lock(&self.entries).insert(name, entry);
+        Ok(Given { handle, is_kept: false })
+    }
+
+    fn add(
+        &self,
+        tag: &Tag,
+        shape: &Shape,
+        on_write: OnWrite,
+    ) -> Result<(Node, VariableHandle, Option<Writer>), BuildError> {
         let folder = self.folder(&tag.path)?;
-        let zero = kind.zero();
+        let zero = shape.kind.zero();
         let is_typed = !zero.is_empty();
         let mut builder = folder.variable(&tag.name, zero).organized();
         if !is_typed {
-            builder = builder.data_type(NodeId::numeric(0, u32::from(kind.element.number())));
+            builder = builder.data_type(NodeId::numeric(0, u32::from(shape.kind.element.number())));
         }
-        if let Some(every) = every {
+        if let Some(every) = shape.every {
             builder = builder.minimum_sampling_interval((every.as_secs_f64() * 1e3) as f32);
         }
         if let Some(description) = &tag.description {
@@ -82,27 +199,110 @@ impl Plant {
         if let Some((low, high)) = tag.range {
             builder = builder.range(low..=high);
         }
-        if tag.access == Access::ReadWrite {
-            // An error status is what the client gets; it may be good.
-            builder = builder.on_write(move |_, value: Variant| Err(on_write(value)));
+        let writer = (tag.access == Access::ReadWrite).then(|| Arc::new(Mutex::new(on_write)));
+        if let Some(writer) = &writer {
+            let writer = Arc::clone(writer);
+            builder = builder.on_write(move |_, value: Variant| {
+                let decide = Arc::clone(&*lock(&writer));
+                // An error status is what the client gets; it may be good.
+                Err(decide(value))
+            });
         }
         if tag.historize {
             builder = builder.historize();
         }
         let variable = builder.add()?;
         variable.set_status(StatusCode::BAD_WAITING_FOR_INITIAL_DATA);
-        let mut path = tag.path.join("/");
-        path.push('/');
-        path.push_str(&tag.name);
-        let mut variables = self.variables.write().unwrap_or_else(PoisonError::into_inner);
-        variables.insert(path, variable.handle().clone());
-        Ok(variable)
+        Ok((variable.node().clone(), variable.handle().clone(), writer))
+    }
+
+    /// The variables of a source are not fed any more. They stay until they are taken over or deleted.
+    pub fn release(&self, source: &str) {
+        let now = Instant::now();
+        for entry in lock(&self.entries).values_mut() {
+            if &*entry.source == source && entry.released.is_none() {
+                entry.released = Some(now);
+                self.released.fetch_add(1, Ordering::Relaxed);
+                if let Some(writer) = &entry.writer {
+                    *lock(writer) = Arc::new(|_| StatusCode::BAD_NO_COMMUNICATION);
+                }
+            }
+        }
+    }
+
+    /// One variable is not fed any more.
+    pub fn release_one(&self, name: &str) {
+        if let Some(entry) = lock(&self.entries).get_mut(name).filter(|entry| entry.released.is_none()) {
+            entry.released = Some(Instant::now());
+            self.released.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Deletes variables of a source that nobody feeds, unless they are in `keep`: those of tags at once, those that the
+    /// source had found itself after `grace`, because it needs time to find them again. Folders that are empty then go too.
+    pub fn sweep(&self, source: &str, grace: Duration, keep: &HashSet<String>) {
+        if self.released.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let mut gone = Vec::new();
+        let mut used = BTreeSet::new();
+        lock(&self.entries).retain(|name, entry| {
+            let is_over = |since: Instant| !entry.is_found || since.elapsed() >= grace;
+            let is_free = &*entry.source == source && entry.released.is_some_and(is_over);
+            let goes = is_free && !keep.contains(name);
+            if goes {
+                gone.push(entry.node.clone());
+            } else {
+                let mut above = name.as_str();
+                while let Some((folder, _)) = above.rsplit_once('/') {
+                    used.insert(format!("/{folder}"));
+                    above = folder;
+                }
+            }
+            !goes
+        });
+        if gone.is_empty() {
+            return;
+        }
+        self.released.fetch_sub(gone.len(), Ordering::Relaxed);
+        gone.iter().for_each(delete);
+        lock(&self.folders).retain(|key, folder| {
+            let stays = used.contains(key);
+            if !stays {
+                delete(folder);
+            }
+            stays
+        });
+    }
+
+    /// Variables that no source feeds get the status of a value that is not fresh.
+    pub fn age(&self, source: &str, now: taktwerk_types::UtcTime) {
+        for entry in lock(&self.entries).values() {
+            if &*entry.source == source && entry.released.is_some() {
+                let last = entry.handle.get();
+                if let (Some(value), false) = (last.value, last.status.unwrap_or_default().is_bad()) {
+                    let status = StatusCode::UNCERTAIN_LAST_USABLE_VALUE;
+                    entry.handle.set_with(value, status, now, now);
+                }
+            }
+        }
     }
 
     /// The value of the tag with a path and name, such as `Line 1/Oven/Temperature`.
     #[must_use]
     pub fn value(&self, path: &str) -> Option<DataValue> {
-        let variables = self.variables.read().unwrap_or_else(PoisonError::into_inner);
-        variables.get(path).map(VariableHandle::get)
+        lock(&self.entries).get(path).map(|entry| entry.handle.get())
     }
+}
+
+/// Deletes a node with its properties.
+fn delete(node: &Node) {
+    for property in ["EURange", "EngineeringUnits"] {
+        if let Ok(property) = node.child_named(&QualifiedName::new(0, property)) {
+            // It may be gone: clients with the right to it can delete nodes.
+            let _ = property.delete();
+        }
+    }
+    // Likewise.
+    let _ = node.clone().delete();
 }

@@ -1,7 +1,7 @@
 //! The sources of a configuration beside the server.
 
 use crate::failure::Failure;
-use taktwerk::Server;
+use taktwerk::{RunningServer, Server};
 use taktwerk_config::ConfigFile;
 
 /// How much of a gateway a file has.
@@ -20,11 +20,11 @@ pub(crate) fn check(file: &ConfigFile) -> Result<Option<Counts>, Failure> {
     }))
 }
 
-pub(super) use imp::{Prepared, prepare};
+pub(super) use imp::{Prepared, Started, prepare};
 
 #[cfg(feature = "gateway")]
 mod imp {
-    use super::{ConfigFile, Failure, Server};
+    use super::{ConfigFile, Failure, RunningServer, Server};
     use taktwerk_gateway::{Gateway, GatewayConfig, GatewayError, PreparedGateway};
 
     /// Nodes whose sources are not asked yet.
@@ -33,6 +33,67 @@ mod imp {
 
     /// Sources that are asked.
     pub(crate) struct Started(Option<Gateway>);
+
+    /// A configuration that was looked at, to be taken over.
+    pub(crate) struct Newer(Option<GatewayConfig>);
+
+    impl Started {
+        /// Whether there are sources or destinations at all.
+        #[cfg(feature = "web")]
+        pub(crate) fn is_there(&self) -> bool {
+            self.0.is_some()
+        }
+
+        /// Looks at a file's sources and tags; nothing changes, but that the namespace of the first ones is registered.
+        pub(crate) fn look(&self, file: &ConfigFile, running: &RunningServer) -> Result<Newer, Failure> {
+            let config = load(file)?;
+            if let (None, Some(config)) = (&self.0, &config) {
+                let _ = running.namespace(&config.namespace);
+            }
+            if let Some(gateway) = &self.0 {
+                let empty = GatewayConfig::empty();
+                gateway.check(config.as_ref().unwrap_or(&empty)).map_err(|error| explained(file, &error))?;
+            }
+            Ok(Newer(config))
+        }
+
+        /// Takes over what was looked at; gives the sections of which something has changed.
+        pub(crate) fn take_over(
+            &mut self,
+            newer: Newer,
+            file: &ConfigFile,
+            running: &RunningServer,
+        ) -> Result<Vec<String>, Failure> {
+            let Some(gateway) = &mut self.0 else {
+                let Some(config) = newer.0 else { return Ok(Vec::new()) };
+                let namespace = running.namespace(&config.namespace);
+                let gateway = PreparedGateway::within(config, namespace).and_then(PreparedGateway::start);
+                self.0 = Some(gateway.map_err(|error| explained(file, &error))?);
+                return Ok(vec!["source".to_owned(), "tag".to_owned()]);
+            };
+            let applied = gateway.apply(newer.0.unwrap_or_else(GatewayConfig::empty));
+            let applied = applied.map_err(|error| explained(file, &error))?;
+            if !applied.has_changes() {
+                return Ok(Vec::new());
+            }
+            tracing::info!(
+                added = applied.added.join(", "),
+                changed = applied.changed.join(", "),
+                removed = applied.removed.join(", "),
+                "sources"
+            );
+            Ok(vec!["source".to_owned(), "tag".to_owned()])
+        }
+    }
+
+    fn explained(file: &ConfigFile, error: &GatewayError) -> Failure {
+        match error {
+            GatewayError::Node { .. } | GatewayError::Queue { .. } => {
+                Failure::Usage(format!("{}: {error}", file.path().display()))
+            }
+            GatewayError::Threads(_) => Failure::Environment(error.to_string()),
+        }
+    }
 
     pub(super) fn load(file: &ConfigFile) -> Result<Option<GatewayConfig>, Failure> {
         let config = GatewayConfig::parse(file.path(), file.text());
@@ -50,12 +111,7 @@ mod imp {
     pub(crate) fn prepare(file: &ConfigFile, server: &Server) -> Result<Prepared, Failure> {
         let Some(config) = load(file)? else { return Ok(Prepared(None)) };
         let prepared = PreparedGateway::new(config, server);
-        prepared.map(|prepared| Prepared(Some(prepared))).map_err(|error| match error {
-            GatewayError::Node { .. } | GatewayError::Queue { .. } => {
-                Failure::Usage(format!("{}: {error}", file.path().display()))
-            }
-            GatewayError::Threads(_) => Failure::Environment(error.to_string()),
-        })
+        prepared.map(|prepared| Prepared(Some(prepared))).map_err(|error| explained(file, &error))
     }
 
     impl Prepared {
@@ -269,7 +325,7 @@ mod imp {
 
 #[cfg(not(feature = "gateway"))]
 mod imp {
-    use super::{ConfigFile, Failure, Server};
+    use super::{ConfigFile, Failure, RunningServer, Server};
 
     #[derive(Default)]
     pub(crate) struct Prepared;
@@ -305,6 +361,28 @@ mod imp {
     impl Prepared {
         pub(crate) fn start(self) -> Result<Started, Failure> {
             Ok(Started)
+        }
+    }
+
+    pub(crate) struct Newer;
+
+    impl Started {
+        #[cfg(feature = "web")]
+        pub(crate) fn is_there(&self) -> bool {
+            false
+        }
+
+        pub(crate) fn look(&self, file: &ConfigFile, _: &RunningServer) -> Result<Newer, Failure> {
+            load(file).map(|_| Newer)
+        }
+
+        pub(crate) fn take_over(
+            &mut self,
+            _: Newer,
+            _: &ConfigFile,
+            _: &RunningServer,
+        ) -> Result<Vec<String>, Failure> {
+            Ok(Vec::new())
         }
     }
 

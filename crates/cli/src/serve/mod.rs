@@ -295,7 +295,7 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
     if let Some(configured) = &configured {
         configured.managed(running.shared());
     }
-    let gateway = gateway.start()?;
+    let mut gateway = gateway.start()?;
     let memory = taktwerk_memory::watch().map_err(|error| Failure::Environment(error.to_string()))?;
     #[cfg(feature = "web")]
     let mut dashboard = {
@@ -338,6 +338,7 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
                 reload.tick(
                     configured,
                     &running,
+                    &mut gateway,
                     #[cfg(feature = "web")]
                     &mut dashboard,
                 );

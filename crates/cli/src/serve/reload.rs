@@ -2,12 +2,13 @@
 //! the file changes.
 //!
 //! A file is looked at whole before anything is done: one that is wrong changes nothing. Who may do what changes at once, also
-//! for the sessions that there are; the dashboard starts anew; settings that a running server cannot change are named and
+//! for the sessions that there are; the dashboard starts anew; sources and tags that have changed start anew; settings that a running server cannot change are named and
 //! wait for a restart. Sessions, subscriptions and connections are not touched.
 
 use super::ServeError;
 use super::configured::Configured;
 use super::control::{self, Control, Outcome};
+use super::gateway::Started;
 use super::supervisor;
 #[cfg(feature = "web")]
 use super::web::Dashboard;
@@ -22,7 +23,9 @@ use taktwerk_config::ConfigFile;
 use taktwerk_server::space::import::Batch;
 
 /// Sections and settings that a running server takes over.
-const LIVE: [&str; 5] = ["role", "permissions", "namespace", "web", NODESETS];
+const LIVE: [&str; 7] = ["role", "permissions", "namespace", "web", "source", "tag", NODESETS];
+/// Sections of the gateway.
+const FIELD: [&str; 2] = ["source", "tag"];
 /// The NodeSet files: they are read again each time, because what they say may be other than before.
 const NODESETS: &str = "server.nodesets";
 
@@ -81,6 +84,7 @@ impl Reload {
         &mut self,
         configured: &mut Configured,
         running: &RunningServer,
+        gateway: &mut Started,
         #[cfg(feature = "web")] dashboard: &mut Dashboard,
     ) {
         let reply = self.requests.as_ref().and_then(Control::next);
@@ -99,6 +103,7 @@ impl Reload {
         let outcome = self.take_over(
             configured,
             running,
+            gateway,
             #[cfg(feature = "web")]
             dashboard,
         );
@@ -115,11 +120,12 @@ impl Reload {
         &mut self,
         configured: &mut Configured,
         running: &RunningServer,
+        gateway: &mut Started,
         #[cfg(feature = "web")] dashboard: &mut Dashboard,
     ) -> Result<Outcome, Failure> {
         let newer = crate::config_file::load(&self.path)?;
         super::check_files(&newer)?;
-        super::gateway::check(&newer)?;
+        let sources = gateway.look(&newer, running)?;
         let changes = configured.file().changes(&newer);
         let (mut applied, _) = split(changes);
         let files = super::configured::nodesets_of(&newer);
@@ -145,7 +151,20 @@ impl Reload {
                 }
             }
         }
-        if applied.iter().any(|setting| !setting.starts_with("web") && setting != NODESETS) {
+        let is_authorization = |setting: &String| {
+            let elsewhere = setting.starts_with("web") || FIELD.contains(&setting.as_str());
+            !elsewhere && setting != NODESETS
+        };
+        // Tables of tags are files of their own, so the sources themselves know what has changed.
+        #[cfg(feature = "web")]
+        let was_there = gateway.is_there();
+        let changed = gateway.take_over(sources, &newer, running)?;
+        #[cfg(feature = "web")]
+        if !was_there && gateway.is_there() {
+            dashboard.extend(gateway.extras(), running)?;
+        }
+        applied.extend(changed.into_iter().filter(|section| !applied.contains(section)).collect::<Vec<_>>());
+        if applied.iter().any(is_authorization) {
             configured.apply_authorization(&newer, running.shared())?;
         }
         let (_, waiting) = split(self.started.changes(&newer));

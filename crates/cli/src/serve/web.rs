@@ -112,6 +112,16 @@ impl Dashboard {
         Ok(())
     }
 
+    /// Shows more: sources that were not there at the start. A dashboard that runs starts again.
+    pub(super) fn extend(&mut self, extras: Extras, running: &RunningServer) -> Result<(), Failure> {
+        self.extras = extras;
+        let web = self.current.take().map(|(server, web)| {
+            drop(server);
+            web
+        });
+        self.put(web, running)
+    }
+
     /// Puts another one in its place, or none. If that fails, the one before is there again.
     pub(super) fn replace(&mut self, web: Option<Web>, running: &RunningServer) -> Result<(), Failure> {
         // The address may be the same one, so the old dashboard goes first.

@@ -103,9 +103,17 @@ fn name_of(name: &str) -> String {
 const ATTRIBUTES: [Attribute; 4] =
     [Attribute::DataType, Attribute::Value, Attribute::UserAccessLevel, Attribute::Description];
 
+/// Servers refuse a request without operations.
+async fn read(
+    client: &Client,
+    wanted: Vec<(NodeId, Attribute)>,
+) -> Result<Vec<DataValue>, taktwerk::client::Error> {
+    if wanted.is_empty() { Ok(Vec::new()) } else { client.read_many(wanted).await }
+}
+
 async fn describe(client: &Client, seen: Vec<Seen>) -> Result<Vec<Found>, taktwerk::client::Error> {
     let wanted = seen.iter().flat_map(|seen| ATTRIBUTES.map(|attribute| (seen.node.clone(), attribute)));
-    let values = client.read_many(wanted.collect::<Vec<_>>()).await?;
+    let values = read(client, wanted.collect()).await?;
     let property = |seen: &Seen, name: &str| seen.properties.get(name).cloned().unwrap_or_default();
     let has_any =
         |seen: &&Seen| ["EURange", "EngineeringUnits"].iter().any(|name| seen.properties.contains_key(*name));
@@ -113,7 +121,7 @@ async fn describe(client: &Client, seen: Vec<Seen>) -> Result<Vec<Found>, taktwe
     let wanted = analog.iter().flat_map(|seen| {
         ["EURange", "EngineeringUnits"].map(|name| (property(seen, name), Attribute::Value))
     });
-    let properties = client.read_many(wanted.collect::<Vec<_>>()).await?;
+    let properties = read(client, wanted.collect()).await?;
     let analog: HashMap<NodeId, &[DataValue]> =
         analog.iter().map(|seen| seen.node.clone()).zip(properties.chunks(2)).collect();
     let mut found = Vec::new();

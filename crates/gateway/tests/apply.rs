@@ -1,0 +1,211 @@
+//! Another configuration while sources run and a client is subscribed.
+
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod device;
+mod stand;
+
+use device::Device;
+use stand::{MS, Stand};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use taktwerk::Server;
+use taktwerk::client::Subscription;
+use taktwerk_gateway::{Applied, GatewayConfig, GatewayError};
+use taktwerk_types::{DataValue, StatusCode, Variant};
+use tokio::time::{sleep, timeout};
+
+fn source(device: &Device, name: &str, more: &str) -> String {
+    format!(
+        "[[source]]\nname = \"{name}\"\ntype = \"modbus\"\naddress = \"{}\"\ninterval = \"30 ms\"\nstale_after = \"5 s\"\n\
+         retry = \"50 ms\"\n{more}\n",
+        device.address
+    )
+}
+
+fn tag(source: &str, name: &str, address: &str, more: &str) -> String {
+    format!("[[tag]]\nsource = \"{source}\"\nname = \"{name}\"\naddress = \"{address}\"\n{more}\n")
+}
+
+fn apply(stand: &mut Stand, text: &str) -> Result<Applied, GatewayError> {
+    let config = GatewayConfig::parse(Path::new("g.toml"), text).unwrap();
+    let config = config.unwrap_or_else(GatewayConfig::empty);
+    tokio::task::block_in_place(|| stand.gateway.apply(config))
+}
+
+/// What a client is told of each node.
+struct Watch {
+    subscription: Subscription,
+    items: BTreeMap<u32, &'static str>,
+}
+
+impl Watch {
+    async fn new(stand: &Stand, names: &[&'static str]) -> Self {
+        let subscription = stand.client.subscribe(20 * MS).await.unwrap();
+        let mut items = BTreeMap::new();
+        for name in names {
+            let item = subscription.monitor(&*format!("nsu=urn:taktwerk:gateway;s={name}")).await.unwrap();
+            items.insert(item, *name);
+        }
+        Self { subscription, items }
+    }
+
+    /// Reads changes until one is as wanted; gives all statuses before it of the same node.
+    async fn until(&mut self, name: &str, what: impl Fn(&DataValue) -> bool) -> Vec<StatusCode> {
+        let mut statuses = Vec::new();
+        loop {
+            let change = timeout(20_000 * MS, self.subscription.next_change()).await;
+            let change = change.unwrap_or_else(|_| panic!("{name}: {statuses:?}")).unwrap();
+            if self.items[&change.item] == name {
+                statuses.push(change.value.status());
+                if what(&change.value) {
+                    return statuses;
+                }
+            }
+        }
+    }
+}
+
+fn is(number: impl Into<Variant>) -> impl Fn(&DataValue) -> bool {
+    let number = Some(number.into());
+    move |value| value.value == number && value.status() == StatusCode::GOOD
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_not_changed_goes_on_and_the_rest_is_made_anew() {
+    let (one, two) = (Device::start(20), Device::start(20));
+    let set = |device: &Device, at: usize, word: u16| device.holding.lock().unwrap()[at] = word;
+    for (device, at, word) in [(&one, 0, 10), (&one, 1, 20), (&two, 0, 30)] {
+        set(device, at, word);
+    }
+    let start = [
+        source(&one, "a", ""),
+        source(&two, "b", ""),
+        tag("a", "Same", "holding:0", "access = \"read-write\""),
+        tag("a", "Scaled", "holding:1", "type = \"Double\"\nscale = 2"),
+        tag("a", "Ranged", "holding:1", ""),
+        tag("a", "Going", "holding:2", "path = \"a/sub\""),
+        tag("b", "Other", "holding:0", ""),
+    ]
+    .concat();
+    let mut stand = Stand::new(&start).await;
+    let mut watch = Watch::new(&stand, &["a/Same", "a/Scaled", "a/Ranged", "a/sub/Going", "b/Other"]).await;
+    watch.until("a/Same", is(10u16)).await;
+    watch.until("a/Scaled", is(40.0)).await;
+    stand.value("b/Other", 30u16).await;
+    // The same again, in other lines.
+    let same = apply(&mut stand, &format!("# a remark\n\n{start}")).unwrap();
+    assert_eq!(same, Applied::default());
+    let before = stand.source("b").statistics;
+    let next = [
+        source(&one, "a", "unit = 1"),
+        source(&two, "b", ""),
+        tag("b", "Other", "holding:0", ""),
+        tag("a", "New", "holding:3", "units = \"°C\"\nrange = [0, 10]"),
+        tag("a", "Same", "holding:0", "access = \"read-write\""),
+        tag("a", "Scaled", "holding:1", "type = \"Double\"\nscale = 3"),
+        tag("a", "Ranged", "holding:1", "range = [0, 50]"),
+    ]
+    .concat();
+    set(&one, 3, 7);
+    let applied = apply(&mut stand, &next).unwrap();
+    assert_eq!(
+        (&applied.changed[..], applied.added.len(), applied.removed.len()),
+        (&["a".to_owned()][..], 0, 0)
+    );
+    // A tag that looks the same goes on, also for those who are subscribed, whatever is done with its number.
+    let statuses = watch.until("a/Scaled", is(60.0)).await;
+    assert!(statuses.iter().all(|status| *status == StatusCode::GOOD), "{statuses:?}");
+    set(&one, 0, 11);
+    let statuses = watch.until("a/Same", is(11u16)).await;
+    assert!(statuses.iter().all(|status| *status == StatusCode::GOOD), "{statuses:?}");
+    stand.value("a/New", 7u16).await;
+    stand.value("a/Ranged", 20u16).await;
+    let range = stand.client.find("nsu=urn:taktwerk:gateway;s=a/Ranged", "EURange").await.unwrap();
+    assert!(stand.client.read(range).await.unwrap().value.is_some());
+    assert_eq!(stand.read("a/sub/Going").await.status(), StatusCode::BAD_NODE_ID_UNKNOWN);
+    assert_eq!(stand.read("a/sub").await.status(), StatusCode::BAD_NODE_ID_UNKNOWN, "an empty folder goes");
+    // Writes reach the device through the new source.
+    stand.write("a/Same", 12u16).await.unwrap();
+    stand.value("a/Same", 12u16).await;
+    assert_eq!(one.holding.lock().unwrap()[0], 12);
+    // The other source was not touched: one connection, counters that go on.
+    let after = stand.source("b").statistics;
+    assert_eq!((after.connections, after.errors), (1, 0));
+    assert!(after.requests >= before.requests && before.requests > 0);
+    set(&two, 0, 31);
+    watch.until("b/Other", is(31u16)).await;
+    // All sources go; the nodes of their tags too.
+    let gone = apply(&mut stand, "").unwrap();
+    assert_eq!(gone.removed.len(), 2);
+    for name in ["a/Same", "a/New", "b/Other", "a", "b"] {
+        assert_eq!(stand.read(name).await.status(), StatusCode::BAD_NODE_ID_UNKNOWN, "{name}");
+    }
+    assert!(stand.gateway.sources().views().is_empty());
+    // And they come back.
+    assert_eq!(apply(&mut stand, &start).unwrap().added, ["a", "b"]);
+    stand.value("b/Other", 31u16).await;
+    stand.value("a/Scaled", 40.0).await;
+    stand.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_configuration_that_does_not_fit_changes_nothing() {
+    let device = Device::start(20);
+    device.holding.lock().unwrap()[0] = 5;
+    let start = [source(&device, "a", ""), tag("a", "T", "holding:0", "")].concat();
+    let mut stand = Stand::new(&start).await;
+    stand.value("a/T", 5u16).await;
+    // A node that is not the gateway's.
+    let namespace = stand.server.namespace("urn:taktwerk:gateway");
+    namespace.folder("Mine").unwrap().variable("V", 1.0).add().unwrap();
+    let connections = stand.source("a").statistics.connections;
+    let wrong = [&start, &tag("a", "V", "holding:1", "path = \"Mine\""), &tag("a", "W", "holding:2", "")];
+    let wrong = wrong.map(String::as_str).concat();
+    let error = apply(&mut stand, &wrong).unwrap_err().to_string();
+    assert!(error.contains("tag V") && error.contains("Mine/V"), "{error}");
+    assert_eq!(stand.read("a/W").await.status(), StatusCode::BAD_NODE_ID_UNKNOWN);
+    device.holding.lock().unwrap()[0] = 6;
+    stand.value("a/T", 6u16).await;
+    assert_eq!(stand.source("a").statistics.connections, connections);
+    // What a running gateway does not take over is said.
+    let elsewhere = format!("[gateway]\nthreads = 2\n{start}");
+    assert_eq!(apply(&mut stand, &elsewhere).unwrap().waiting, ["gateway"]);
+    stand.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_that_a_source_has_found_are_found_again_or_go() {
+    let other = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+    let plant = other.namespace("urn:example:plant").folder("Plant").unwrap();
+    let line = plant.object("Line").add().unwrap();
+    let speed = line.variable("Speed", 1.5).add().unwrap();
+    plant.object("Store").add().unwrap().variable("Level", 3.5).add().unwrap();
+    let other = other.spawn().unwrap();
+    let mirror = |root: &str, more: &str| {
+        format!(
+            "[[source]]\nname = \"up\"\ntype = \"opcua\"\nurl = \"{}\"\npublishing_interval = \"30 ms\"\nretry = \"50 ms\"\n\
+             lost_after = \"500 ms\"\ndeadline = \"2 s\"\nmirror = \"nsu=urn:example:plant;s={root}\"\n{more}\n",
+            other.url()
+        )
+    };
+    let mut stand = Stand::new(&mirror("Plant", "")).await;
+    stand.until_there("up/Line/Speed").await;
+    stand.value("up/Store/Level", 3.5).await;
+    let mut watch = Watch::new(&stand, &["up/Line/Speed"]).await;
+    watch.until("up/Line/Speed", is(1.5)).await;
+    assert_eq!(apply(&mut stand, &mirror("Plant", "sampling_interval = \"10 ms\"")).unwrap().changed, ["up"]);
+    speed.set(2.5);
+    let statuses = watch.until("up/Line/Speed", is(2.5)).await;
+    assert!(statuses.iter().all(|status| !status.is_bad()), "{statuses:?}");
+    // Of a smaller mirror the rest goes after a while.
+    apply(&mut stand, &mirror("Plant", "depth_max = 1")).unwrap();
+    let end = Instant::now() + Duration::from_secs(20);
+    while stand.read("up/Store/Level").await.status() != StatusCode::BAD_NODE_ID_UNKNOWN {
+        assert!(Instant::now() < end);
+        sleep(20 * MS).await;
+    }
+    stand.end().await;
+    other.stop(Duration::ZERO);
+}

@@ -6,6 +6,7 @@
 //! - `docs` checks the links of the documentation and builds it as a book;
 //! - `loom` checks the lock-free parts under every order of steps;
 //! - `dist` makes packages, archives and container images, and tries them;
+//! - `simulate` runs campaigns of random plants and faults in virtual time;
 //! - `test` runs everything that has to be green;
 //! - `versus` compares with a peer in figures.
 
@@ -19,6 +20,7 @@ mod dist;
 mod docs;
 mod inputs;
 mod loom;
+mod simulate;
 mod test;
 mod tidy;
 mod versus;
@@ -34,6 +36,8 @@ const USAGE: &str = "usage: cargo xtask <task>
   docs [--check]      build the documentation in target/book (or only check its links)
   loom                check the lock-free parts under every order of steps
   dist …              make packages, archives and container images in target/dist (docs/packages.md)
+  simulate [--seeds N] [--from SEED] [--threads N]
+                      run random plants and faults in virtual time; print the shortest script that breaks a promise
   test [--quick|--nightly]
                       run everything that has to be green (without peers and fuzzing; with 20 000 simulations)
   versus <peer> …     the promised figures, measured against a peer (`versus` alone shows the options)";
@@ -53,6 +57,7 @@ fn main() -> ExitCode {
         ["docs", "--check"] => docs::run(&root, true),
         ["loom"] => loom::run(&root),
         ["dist", rest @ ..] => dist::run(&root, rest),
+        ["simulate", options @ ..] => simulate::run(&root, options),
         ["test"] => test::run(&root, test::Extent::Full),
         ["test", "--quick"] => test::run(&root, test::Extent::Quick),
         ["test", "--nightly"] => test::run(&root, test::Extent::Nightly),

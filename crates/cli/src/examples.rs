@@ -202,8 +202,8 @@ Examples:
   taktwerk sim docs/lab/plants/two-lines.toml
   taktwerk sim docs/lab/plants/two-lines.toml --set link.0.rate=256k --seeds 20
   taktwerk sim docs/lab/plants/burger-case-1.toml --report plant.html
-  taktwerk sim docs/lab/plants/two-lines.toml --trace plant.json   # open it in ui.perfetto.dev
-  taktwerk sim docs/lab/plants/two-lines.toml --pcap 'leased line=line.pcap'   # open it in Wireshark";
+  taktwerk sim docs/lab/plants/two-lines.toml --trace plant.json  # for ui.perfetto.dev
+  taktwerk sim docs/lab/plants/two-lines.toml --pcap 'leased line=line.pcap'  # for Wireshark";
 
 pub(crate) const TUNE: &str = "\
 Examples:

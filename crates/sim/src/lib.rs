@@ -17,6 +17,7 @@
 //! - [`wire_check`]: an observer that trusts neither end;
 //! - [`publishing`]: a plant that publishes, with settings to try: delays, bandwidth and load of the processors;
 //! - [`scenario`]: a plant as a user describes it, with hosts, links, faults and promises;
+//! - [`campaign`]: random plants and faults, and the shortest script that breaks a promise;
 //! - [`trace`]: what happens, in a file for Perfetto; [`capture`]: packets, in a file for Wireshark;
 //! - [`calls`]: how long opening a session and reading take; [`authority`]: certificate authorities that are asked;
 //! - [`plant`], [`subscriber`]: a small server and an application, for tests and as examples.
@@ -73,6 +74,7 @@
 mod alarm;
 pub mod authority;
 pub mod calls;
+pub mod campaign;
 pub mod capture;
 pub mod client;
 pub mod effect;

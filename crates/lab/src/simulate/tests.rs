@@ -241,6 +241,19 @@ fn plants_of_size_and_tune_are_simulated() {
 }
 
 #[test]
+fn scripts_of_campaigns_can_be_read_back() {
+    use taktwerk_sim::campaign::script;
+    use taktwerk_sim::scenario::text::{faults_to_toml, to_toml};
+    for seed in 0..300 {
+        let scenario = script(seed);
+        let text = to_toml(&scenario, "a \"script\"");
+        let study = parse(&text, &[]).unwrap_or_else(|error| panic!("seed {seed}: {error}\n{text}"));
+        assert_eq!(study.cases[0].scenario, scenario, "seed {seed}\n{text}");
+        assert!(text.ends_with(&faults_to_toml(&scenario)), "seed {seed}");
+    }
+}
+
+#[test]
 fn all_seeds_are_stopped_when_the_caller_says_so() {
     let study = parse(PLANT, &["time.duration_s=200"]).unwrap();
     let failed = run_all(&study.cases, &[1, 2, 3, 4], 2, Instruments::default(), &mut |done, _| done < 1_000)

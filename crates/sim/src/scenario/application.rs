@@ -66,6 +66,8 @@ pub(super) struct Worker {
     pub(super) window: (Instant, Instant),
     pub(super) connecting_since: Instant,
     pub(super) is_up: bool,
+    /// It was told to end.
+    pub(super) is_leaving: bool,
     pub(super) outcome: LoadOutcome,
     /// The last thing that went wrong.
     pub(super) trouble: Option<String>,
@@ -134,6 +136,7 @@ impl Worker {
             window: (Instant::FAR, Instant::FAR),
             connecting_since: Instant::ZERO,
             is_up: false,
+            is_leaving: false,
             outcome: LoadOutcome::default(),
             trouble: None,
         }
@@ -240,6 +243,11 @@ impl Worker {
             };
             let status = value.status.map_or(0, |status| status.0);
             let overflow = status & OVERFLOW == OVERFLOW;
+            if rhythm.period.is_zero() {
+                // Several clients may write, and each counts for itself.
+                item.last = item.last.max(0);
+                continue;
+            }
             let before = item.last;
             match item.take(number, overflow, rule) {
                 Came::New => {}
@@ -281,6 +289,7 @@ impl Worker {
                 self.is_up = false;
                 self.trouble = Some(error.to_string());
             }
+            Event::Disconnected(_) if self.is_leaving => self.is_up = false,
             Event::Disconnected(error) => {
                 self.is_up = false;
                 let why = error.as_ref().map_or_else(|| "it ended".to_owned(), ToString::to_string);

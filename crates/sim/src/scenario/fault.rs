@@ -70,6 +70,31 @@ impl FaultKind {
         matches!(self, Self::Crash(_) | Self::Restart(_) | Self::ServerClock(..) | Self::Storm(_))
     }
 
+    /// The same of another group.
+    #[must_use]
+    pub fn with_group(self, group: usize) -> Self {
+        self.with(Which { group, ..self.which() })
+    }
+
+    /// The same of one of the group, or of all.
+    #[must_use]
+    pub fn with_number(self, number: Option<u32>) -> Self {
+        self.with(Which { number, ..self.which() })
+    }
+
+    fn with(self, which: Which) -> Self {
+        match self {
+            Self::Cut(_) => Self::Cut(which),
+            Self::Partition(_) => Self::Partition(which),
+            Self::Crash(_) => Self::Crash(which),
+            Self::Restart(_) => Self::Restart(which),
+            Self::ServerClock(_, offset) => Self::ServerClock(which, offset),
+            Self::ClientClock(_, offset) => Self::ClientClock(which, offset),
+            Self::SlowReader(_) => Self::SlowReader(which),
+            Self::Storm(_) => Self::Storm(which),
+        }
+    }
+
     /// Whom it hits.
     #[must_use]
     pub fn which(&self) -> Which {

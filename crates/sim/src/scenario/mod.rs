@@ -5,6 +5,7 @@
 //!
 //! - [`outcome`]: what comes of it;
 //! - [`fault`]: what goes wrong, and when; [`instruments`]: records of a run;
+//! - [`text`]: a scenario as its file;
 //! - `build` makes the world, `application` is what runs on each client, `item` holds each monitored item to its promise.
 
 mod application;
@@ -15,6 +16,7 @@ mod item;
 pub mod outcome;
 mod run;
 mod site;
+pub mod text;
 
 pub use fault::{Fault, FaultKind};
 pub use instruments::Instruments;

@@ -55,7 +55,8 @@ pub fn run_with(
 ) -> Result<Outcome, RunError> {
     check(scenario)?;
     let built = build(scenario, seed, &mut instruments)?;
-    let mut running = Running { scenario, built, report, started: Instant::ZERO };
+    let farewell = instruments.farewell;
+    let mut running = Running { scenario, built, report, started: Instant::ZERO, farewell };
     running.started = running.built.world.now().instant;
     let outcome = running.run();
     let world = &mut running.built.world;
@@ -74,6 +75,7 @@ struct Running<'a> {
     built: Built,
     report: &'a mut dyn FnMut(Progress) -> bool,
     started: Instant,
+    farewell: Option<Duration>,
 }
 
 /// Readings at one time.
@@ -103,7 +105,34 @@ impl Running<'_> {
         self.until(until)?;
         let after = self.readings();
         self.settle()?;
-        Ok(self.outcome(&before, &after))
+        let outcome = self.outcome(&before, &after);
+        if let Some(limit) = self.farewell {
+            self.leave(limit)?;
+        }
+        Ok(outcome)
+    }
+
+    /// All clients go; the servers must not keep anything of them.
+    fn leave(&mut self, limit: Duration) -> Result<(), RunError> {
+        for client in self.built.clients.iter().flatten() {
+            self.built.world.client_mut(*client).application.is_leaving = true;
+            self.built.world.with_client(*client, |client, _, now| client.disconnect(now.instant));
+        }
+        let limit = self.built.world.now().instant + limit;
+        loop {
+            let world = &self.built.world;
+            let servers = self.built.sites.iter().map(|site| world.server(site.borrow().id));
+            let kept = servers.filter_map(|server| {
+                server.keeps().map(|what| format!("{} still keeps {what}", server.name()))
+            });
+            let Some(kept) = kept.reduce(|first, _| first) else { return Ok(()) };
+            let at = world.now().instant;
+            if at >= limit {
+                let what = format!("{kept} after all clients have left");
+                return Err(Violation { at, what: Broken::Scenario(what) }.into());
+            }
+            self.slice(at + SLICE)?;
+        }
     }
 
     fn connect(&mut self) -> Result<(), RunError> {
@@ -152,6 +181,11 @@ impl Running<'_> {
 
     fn slice(&mut self, until: Instant) -> Result<(), RunError> {
         self.built.world.run_until(until)?;
+        let world = &self.built.world;
+        let over = self.built.sites.iter().find_map(|site| world.server(site.borrow().id).over_budget());
+        if let Some(what) = over {
+            return Err(Violation { at: world.now().instant, what: Broken::Scenario(what) }.into());
+        }
         let simulated = self.built.world.now().instant.since(self.started);
         let expected = self.scenario.warmup + self.scenario.measured;
         if !(self.report)(Progress { simulated, expected: expected.max(simulated) }) {

@@ -64,11 +64,11 @@ impl Rhythm {
     pub(super) fn number(&self, value: &Variant, now: Instant) -> Option<i64> {
         let low = low_bytes(value)?;
         let bits = 8 * u32::try_from(self.value_len.min(8)).unwrap_or(8);
-        if bits >= 64 {
+        // Without a period, clients write: their numbers have nothing to do with time.
+        if bits >= 64 || self.period.is_zero() {
             return i64::try_from(low).ok();
         }
-        let period = self.period.as_nanos().max(1);
-        let newest = if self.period.is_zero() { 0 } else { now.since(self.start).as_nanos() / period };
+        let newest = now.since(self.start).as_nanos() / self.period.as_nanos().max(1);
         let newest = u64::try_from(newest).ok()?;
         // The newest number with these bits that can have been written.
         let mask = (1u64 << bits) - 1;

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use taktwerk_crypto::SeededEntropy;
 use taktwerk_server::source::{SourceDriver, Work};
-use taktwerk_server::{Effect, Job, JobKind, Now, Shard, Token};
+use taktwerk_server::{Category, Effect, Job, JobKind, Now, Shard, Token};
 
 /// Timer calls at one instant after which a shard is said not to come to rest.
 const TURNS_MAX: usize = 100_000;
@@ -110,6 +110,26 @@ impl ServerHost {
     #[must_use]
     pub fn machine(&self) -> Option<MachineId> {
         self.machine
+    }
+
+    /// What it keeps for clients, if anything: connections, sessions, and what is charged to its account.
+    pub(crate) fn keeps(&self) -> Option<String> {
+        let connections: usize = self.shards().map(Shard::connection_count).sum();
+        let sessions: usize = self.shards().map(Shard::session_count).sum();
+        let account = self.shard()?.shared().account();
+        let charged = Category::ALL.into_iter().map(|category| (account.used(category), category.name()));
+        let all = [(connections, "connections"), (sessions, "sessions")].into_iter().chain(charged);
+        let all: Vec<String> =
+            all.filter(|(count, _)| *count > 0).map(|(count, name)| format!("{count} {name}")).collect();
+        (!all.is_empty()).then(|| all.join(", "))
+    }
+
+    /// A limit of its account that is passed.
+    pub(crate) fn over_budget(&self) -> Option<String> {
+        let account = self.shard()?.shared().account();
+        let over = Category::ALL.into_iter().find(|category| account.is_over(*category))?;
+        let (used, max) = (account.used(over), account.max(over));
+        Some(format!("{} keeps {used} {}, more than {max}", self.name, over.name()))
     }
 
     /// Slow jobs that wait for a worker thread or are under way.

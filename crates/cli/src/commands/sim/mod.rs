@@ -1,6 +1,7 @@
 //! `taktwerk sim`: a plant in virtual time.
 
 mod records;
+mod shortest;
 
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -86,7 +87,7 @@ pub(crate) fn run(arguments: &SimArgs, output: Output, interrupt: &Interrupt) ->
     let instruments = records::instruments(arguments, &study)?;
     let runs = run_all(&study.cases, &seeds, threads, instruments, &mut report);
     drop(bar);
-    let runs = runs.map_err(|failed| failure(&study, &failed))?;
+    let runs = runs.map_err(|failed| failure(arguments, &study, &failed, interrupt))?;
     let outcome = figures::outcome(&study, &runs);
     if output.is_json() {
         output.document(&document(&study, &runs))?;
@@ -133,11 +134,17 @@ fn profile(path: &Path, any_build: bool) -> Result<HostProfile, String> {
     }
 }
 
-fn failure(study: &Study, failed: &Failed) -> Failure {
+fn failure(arguments: &SimArgs, study: &Study, failed: &Failed, interrupt: &Interrupt) -> Failure {
     match &failed.error {
         RunError::Invalid { key, problem } => Failure::Usage(study.at(key, problem).to_string()),
         RunError::Stopped => Failure::Interrupted,
         RunError::Record(_) => Failure::Environment(failed.error.to_string()),
+        RunError::Broken(_) => {
+            let script = shortest::script(study, failed, interrupt);
+            let (file, seed) = (arguments.file.display(), failed.seed);
+            let again = format!("run it again with `taktwerk sim {file} --seeds 1 --seed {seed}`");
+            Failure::Simulation(format!("{failed}\n{script}\n{again}"))
+        }
         _ => Failure::Simulation(failed.to_string()),
     }
 }

@@ -52,6 +52,7 @@ pub(super) fn instruments(arguments: &SimArgs, study: &Study) -> Result<Instrume
     Ok(Instruments {
         trace: arguments.trace.as_deref().map(create).transpose()?.map(Trace::new),
         captures: captures.map(create_capture).collect::<Result<_, Failure>>()?,
+        ..Instruments::default()
     })
 }
 

@@ -1,0 +1,275 @@
+//! Plants and faults at random.
+
+use crate::host::Competitor;
+use crate::scenario::fault::Which;
+use crate::scenario::{
+    Clients, Fault, FaultKind, Host, Lines, Link, Load, Pace, Requests, Scenario, Server, Signals,
+    Subscription,
+};
+use core::time::Duration;
+use taktwerk_crypto::{Entropy, MessageSecurityMode, SecurityPolicy, SeededEntropy};
+use taktwerk_model::HostProfile;
+use taktwerk_netem::Profile;
+
+/// Longest virtual time for late values and clients.
+const SETTLE: Duration = Duration::from_secs(120);
+/// So that a script and the run with its seed do not draw the same numbers.
+const SALT: u64 = 0x5c41_9d0e_77ab_3f61;
+/// Bits of a value with its share of headers, on the wire.
+const VALUE_BITS: f64 = 60.0 * 8.0;
+
+/// The script of a seed: a small plant in which everything that a scenario can say varies, and up to six faults.
+#[must_use]
+pub fn script(seed: u64) -> Scenario {
+    let mut random = Random(SeededEntropy::new(seed ^ SALT));
+    let hosts = random.hosts();
+    let mut servers: Vec<Server> = Vec::new();
+    for at in 0..1 + random.below(2) {
+        servers.push(random.server(at, hosts.len()));
+    }
+    let mut clients = Vec::new();
+    for at in 0..1 + random.below(3) {
+        let server = random.index(servers.len());
+        if let Some(kind) = servers.get(server) {
+            clients.push(random.clients(at, server, kind, hosts.len()));
+        }
+    }
+    let links = random.links(&servers, &clients);
+    for clients in &mut clients {
+        clients.link = random.chance(6, 7).then(|| random.index(links.len()));
+    }
+    let measured = ms(1_000 + random.below(5_000));
+    let mut faults = Vec::new();
+    for _ in 0..random.below(7) {
+        faults.push(random.fault(&servers, &clients, measured));
+    }
+    let warmup = ms(random.below(1_000));
+    Scenario { hosts, links, servers, clients, faults, warmup, measured, settle: SETTLE }
+}
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+struct Random(SeededEntropy);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0.below(limit)
+    }
+
+    fn small(&mut self, limit: u64) -> u32 {
+        u32::try_from(self.below(limit)).unwrap_or(u32::MAX)
+    }
+
+    fn index(&mut self, len: usize) -> usize {
+        usize::try_from(self.below(len as u64)).unwrap_or(0)
+    }
+
+    fn chance(&mut self, of: u64, all: u64) -> bool {
+        self.below(all) < of
+    }
+
+    fn one_of<T: Copy>(&mut self, all: &[T], otherwise: T) -> T {
+        let at = self.index(all.len());
+        all.get(at).copied().unwrap_or(otherwise)
+    }
+
+    fn hosts(&mut self) -> Vec<Host> {
+        (0..self.below(3))
+            .map(|at| {
+                let competes = self.chance(1, 2);
+                let share = (1 + self.below(9)) as f64 / 10.0;
+                let burst = ms(1 + self.below(20));
+                Host {
+                    name: format!("host-{at}"),
+                    profile: HostProfile::free(1 + self.small(2)),
+                    competitors: competes.then_some(Competitor { share, burst }).into_iter().collect(),
+                }
+            })
+            .collect()
+    }
+
+    fn host(&mut self, hosts: usize) -> Option<usize> {
+        (hosts > 0 && self.chance(1, 2)).then(|| self.index(hosts))
+    }
+
+    fn server(&mut self, at: u64, hosts: usize) -> Server {
+        let is_written = self.chance(1, 5);
+        let signals = (0..1 + self.below(2)).map(|_| {
+            let period = self.one_of(&[10, 20, 50, 50, 100, 333, 0], 50);
+            let period = if is_written { Duration::ZERO } else { ms(period) };
+            Signals { count: 1 + self.small(20), period, value_len: self.one_of(&[4, 8, 8, 20, 300], 8) }
+        });
+        let signals = signals.collect();
+        Server {
+            name: format!("server-{at}"),
+            count: 1 + self.small(4) / 3,
+            host: self.host(hosts),
+            shards: 1 + self.small(3),
+            signals,
+        }
+    }
+
+    fn clients(&mut self, at: u64, server: usize, kind: &Server, hosts: usize) -> Clients {
+        let is_still = kind.signals.iter().all(|signals| signals.period.is_zero());
+        let load = if self.chance(2, 3) {
+            Load::Subscribe(self.subscription())
+        } else {
+            let pace = if self.chance(1, 2) {
+                Pace::Pause(ms(self.below(200)).max(ms(1)))
+            } else {
+                Pace::Every(ms(5 + self.below(500)))
+            };
+            let writes = is_still && self.chance(2, 3);
+            Load::Request(Requests { writes, batch: 1 + self.small(10), pace })
+        };
+        use MessageSecurityMode::{Sign, SignAndEncrypt};
+        let secured = [
+            (SecurityPolicy::Basic256Sha256, SignAndEncrypt),
+            (SecurityPolicy::Basic256Sha256, Sign),
+            (SecurityPolicy::Aes256_Sha256_RsaPss, SignAndEncrypt),
+            (SecurityPolicy::Aes128_Sha256_RsaOaep, SignAndEncrypt),
+        ];
+        let none = (SecurityPolicy::None, MessageSecurityMode::None);
+        let security = if self.chance(1, 3) { self.one_of(&secured, none) } else { none };
+        Clients {
+            name: format!("client-{at}"),
+            count: 1 + self.small(3),
+            server,
+            link: None,
+            host: self.host(hosts),
+            threads: 1 + self.small(2),
+            items: self.chance(1, 3).then(|| 1 + self.small(10)),
+            load,
+            security,
+            session_timeout: Duration::from_secs(self.one_of(&[2, 10, 30, 60], 60)),
+        }
+    }
+
+    fn subscription(&mut self) -> Subscription {
+        let interval = self.one_of(&[10, 20, 50, 100, 100, 250, 1_000], 100);
+        let keep_alive_count = 1 + self.small(10);
+        // At most a minute, so that servers forget within a run.
+        let longest = u32::try_from(60_000 / interval).unwrap_or(u32::MAX);
+        let lifetime = self.one_of(&[3 * keep_alive_count, 100, 1_000, 6_000], 100);
+        Subscription {
+            sampling_interval: if self.chance(1, 4) { ms(interval / 2) } else { Duration::ZERO },
+            queue_size: self.chance(1, 2).then(|| 1 + self.small(5)),
+            notifications_max: if self.chance(1, 3) { 1 + self.small(20) } else { 0 },
+            keep_alive_count,
+            lifetime_count: Some(lifetime.min(longest).max(3 * keep_alive_count)),
+            publish_requests: self.chance(1, 3).then(|| 1 + self.small(4)),
+            ..Subscription::new(ms(interval))
+        }
+    }
+
+    /// Links that can carry what is asked for.
+    fn links(&mut self, servers: &[Server], clients: &[Clients]) -> Vec<Link> {
+        let need: f64 = clients.iter().map(|clients| load_bits(servers, clients)).sum();
+        (0..1 + self.below(2))
+            .map(|at| {
+                let rates = [(1, 1e6), (2, 2e6), (10, 1e7), (100, 1e8), (1_000, 1e9)];
+                let usable: Vec<u64> =
+                    rates.iter().filter(|(_, bits)| *bits > 2.0 * need).map(|(rate, _)| *rate).collect();
+                let rate = self.one_of(&usable, 1_000);
+                let base = self.one_of(&["", "", "ethernet-100m,", "ppp-2m,"], "");
+                let delay = self.one_of(&[0, 1, 5, 20, 100], 1);
+                let jitter = if self.chance(1, 3) {
+                    format!(",jitter={}ms", 1 + self.below(20))
+                } else {
+                    String::new()
+                };
+                let loss =
+                    if self.chance(1, 3) { format!(",loss={}%", 1 + self.below(5)) } else { String::new() };
+                let text = format!("{base}rate={rate}M,delay={delay}ms{jitter}{loss}");
+                Link {
+                    name: format!("link-{at}"),
+                    profile: text.parse().unwrap_or_else(|_| lan()),
+                    is_half_duplex: self.chance(1, 6),
+                    lines: self.one_of(&[Lines::One, Lines::PerServer, Lines::PerClient], Lines::One),
+                }
+            })
+            .collect()
+    }
+
+    fn fault(&mut self, servers: &[Server], clients: &[Clients], measured: Duration) -> Fault {
+        let at = ms(self.below(u64::try_from(measured.as_millis()).unwrap_or(1)));
+        let lasts = ms(if self.chance(1, 3) { 1 + self.below(100) } else { 100 + self.below(10_000) });
+        let server = self.index(servers.len());
+        let group = self.index(clients.len());
+        let count = servers.get(server).map_or(1, |server| server.count);
+        let of_server = Which { group: server, number: self.chance(1, 2).then(|| self.small(count.into())) };
+        let count = clients.get(group).map_or(1, |clients| {
+            clients.count * servers.get(clients.server).map_or(1, |server| server.count)
+        });
+        let of_client = Which { group, number: self.chance(1, 2).then(|| self.small(count.into())) };
+        let offset = i64::try_from(self.below(86_400)).unwrap_or(0) * 1_000_000_000;
+        let offset = (if self.chance(1, 2) { offset } else { -offset }) + 1_000_000_000;
+        let kind = match self.below(9) {
+            0 => FaultKind::Cut(of_client),
+            1 | 2 => FaultKind::Partition(of_client),
+            3 => FaultKind::SlowReader(of_client),
+            4 => FaultKind::ClientClock(of_client, offset),
+            5 => FaultKind::ServerClock(of_server, offset),
+            6 => FaultKind::Crash(of_server),
+            7 => FaultKind::Restart(of_server),
+            _ => FaultKind::Storm(of_server),
+        };
+        Fault { at, lasts: if kind.lasts() { lasts } else { Duration::ZERO }, kind }
+    }
+}
+
+/// Bits per second that these clients ask for, roughly.
+fn load_bits(servers: &[Server], clients: &Clients) -> f64 {
+    let Some(server) = servers.get(clients.server) else { return 0.0 };
+    let count = f64::from(clients.count) * f64::from(server.count);
+    let values: f64 = match &clients.load {
+        Load::Subscribe(_) => server
+            .signals
+            .iter()
+            .filter(|signals| !signals.period.is_zero())
+            .map(|signals| {
+                let size = 1.0 + signals.value_len as f64 / 60.0;
+                f64::from(signals.count) * size / signals.period.as_secs_f64()
+            })
+            .sum(),
+        Load::Request(it) => match it.pace {
+            Pace::Every(period) => f64::from(it.batch + 4) * 6.0 / period.as_secs_f64(),
+            Pace::Pause(pause) => f64::from(it.batch + 4) * 6.0 / pause.as_secs_f64().max(1e-3),
+        },
+    };
+    values * count * VALUE_BITS
+}
+
+fn lan() -> Profile {
+    let profile = "ethernet-100m".parse::<Profile>();
+    let Ok(profile) = profile else { unreachable!("a named link") };
+    profile
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_seed_is_a_script_and_scripts_have_everything() {
+        assert_eq!(script(1), script(1));
+        assert_ne!(script(1), script(2));
+        let (mut kinds, mut loads, mut sizes) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        for scenario in (0..300).map(script) {
+            kinds.extend(scenario.faults.iter().map(|fault| fault.kind.name()));
+            sizes.insert(scenario.faults.len());
+            loads.extend(scenario.clients.iter().map(|clients| match &clients.load {
+                Load::Subscribe(_) => "subscribe",
+                Load::Request(it) if it.writes => "write",
+                Load::Request(_) => "read",
+            }));
+        }
+        let all = ["clock", "crash", "cut", "partition", "restart", "slow-reader", "storm"];
+        assert_eq!(kinds, all.into());
+        assert_eq!(loads, ["read", "subscribe", "write"].into());
+        assert_eq!(sizes, (0..=6).collect());
+    }
+}

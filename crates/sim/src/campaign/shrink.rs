@@ -1,0 +1,363 @@
+//! Takes away what a script does not need to fail.
+
+use crate::scenario::fault::FaultKind;
+use crate::scenario::{Lines, Load, Scenario};
+use core::time::Duration;
+
+/// A smaller version of a script, or `None` if this step changes nothing.
+type Step = fn(&Scenario, usize) -> Option<Scenario>;
+
+/// Faults first, because they are what people ask for; then whole parts, then numbers.
+const STEPS: &[Step] = &[
+    without_faults_from,
+    without_fault,
+    without_clients,
+    without_server,
+    fewer_clients,
+    fewer_servers,
+    fewer_variables,
+    one_thread,
+    without_host,
+    without_security,
+    without_link,
+    simpler_link,
+    simpler_subscription,
+    shorter,
+    shorter_fault,
+    one_target,
+];
+
+/// The smallest script that still fails, as far as single steps lead to it. `fails` is asked at most `runs_max` times.
+pub fn shrink(scenario: &Scenario, runs_max: usize, fails: &mut dyn FnMut(&Scenario) -> bool) -> Scenario {
+    shrink_by(STEPS, scenario, runs_max, fails)
+}
+
+/// The fewest and shortest faults with which the plant still fails. The plant stays as it is.
+pub fn fewest_faults(
+    scenario: &Scenario,
+    runs_max: usize,
+    fails: &mut dyn FnMut(&Scenario) -> bool,
+) -> Scenario {
+    shrink_by(&[without_faults_from, without_fault, shorter_fault, one_target], scenario, runs_max, fails)
+}
+
+fn shrink_by(
+    steps: &[Step],
+    scenario: &Scenario,
+    runs_max: usize,
+    fails: &mut dyn FnMut(&Scenario) -> bool,
+) -> Scenario {
+    let mut best = scenario.clone();
+    let mut left = runs_max;
+    loop {
+        let before = best.clone();
+        for step in steps {
+            let mut at = 0;
+            // A step that worked is tried at the same place again.
+            while let Some(smaller) = step(&best, at) {
+                if smaller == best {
+                    at += 1;
+                    continue;
+                }
+                if left == 0 {
+                    return best;
+                }
+                left -= 1;
+                if fails(&smaller) {
+                    best = smaller;
+                } else {
+                    at += 1;
+                }
+            }
+        }
+        if best == before {
+            return best;
+        }
+    }
+}
+
+/// All faults behind a place at once.
+fn without_faults_from(scenario: &Scenario, at: usize) -> Option<Scenario> {
+    let mut smaller = scenario.clone();
+    (at < scenario.faults.len()).then(|| {
+        smaller.faults.truncate(at);
+        smaller
+    })
+}
+
+fn without_fault(scenario: &Scenario, at: usize) -> Option<Scenario> {
+    let mut smaller = scenario.clone();
+    (at < scenario.faults.len()).then(|| {
+        smaller.faults.remove(at);
+        smaller
+    })
+}
+
+fn without_clients(scenario: &Scenario, at: usize) -> Option<Scenario> {
+    (at < scenario.clients.len()).then(|| {
+        let mut smaller = scenario.clone();
+        if smaller.clients.len() > 1 {
+            smaller.clients.remove(at);
+            let group_of = |kind: &FaultKind| (!kind.is_of_server()).then(|| kind.which().group);
+            smaller.faults.retain(|fault| group_of(&fault.kind) != Some(at));
+            for fault in &mut smaller.faults {
+                if let Some(group) = group_of(&fault.kind).filter(|group| *group > at) {
+                    fault.kind = fault.kind.with_group(group - 1);
+                }
+            }
+        }
+        smaller
+    })
+}
+
+fn without_server(scenario: &Scenario, at: usize) -> Option<Scenario> {
+    (at < scenario.servers.len()).then(|| {
+        let mut smaller = scenario.clone();
+        if smaller.servers.len() > 1 && smaller.clients.iter().all(|clients| clients.server != at) {
+            smaller.servers.remove(at);
+            for clients in smaller.clients.iter_mut().filter(|clients| clients.server > at) {
+                clients.server -= 1;
+            }
+            let group_of = |kind: &FaultKind| kind.is_of_server().then(|| kind.which().group);
+            smaller.faults.retain(|fault| group_of(&fault.kind) != Some(at));
+            for fault in &mut smaller.faults {
+                if let Some(group) = group_of(&fault.kind).filter(|group| *group > at) {
+                    fault.kind = fault.kind.with_group(group - 1);
+                }
+            }
+        }
+        smaller
+    })
+}
+
+/// Faults that name one that is no more become faults of the first.
+fn clamp_numbers(scenario: &mut Scenario) {
+    for fault in &mut scenario.faults {
+        let which = fault.kind.which();
+        let count = if fault.kind.is_of_server() {
+            scenario.servers.get(which.group).map_or(1, |server| server.count)
+        } else {
+            scenario.clients.get(which.group).map_or(1, |clients| {
+                clients.count * scenario.servers.get(clients.server).map_or(1, |server| server.count)
+            })
+        };
+        if which.number.is_some_and(|number| number >= count) {
+            fault.kind = fault.kind.with_number(Some(0));
+        }
+    }
+}
+
+fn fewer_clients(scenario: &Scenario, at: usize) -> Option<Scenario> {
+    scenario.clients.get(at)?;
+    let mut smaller = scenario.clone();
+    if let Some(clients) = smaller.clients.get_mut(at) {
+        clients.count = (clients.count / 2).max(1);
+    }
+    clamp_numbers(&mut smaller);
+    Some(smaller)
+}
+
+fn fewer_servers(scenario: &Scenario, at: usize) -> Option<Scenario> {
+    scenario.servers.get(at)?;
+    let mut smaller = scenario.clone();
+    if let Some(server) = smaller.servers.get_mut(at) {
+        server.count = (server.count / 2).max(1);
+    }
+    clamp_numbers(&mut smaller);
+    Some(smaller)
+}
+
+/// The places count groups of variables, then halves of them.
+fn fewer_variables(scenario: &Scenario, at: usize) -> Option<Scenario> {
+    let groups: usize = scenario.servers.iter().map(|server| server.signals.len()).sum();
+    if at >= 2 * groups {
+        return None;
+    }
+    let mut smaller = scenario.clone();
+    let mut number = at % groups;
+    for server in &mut smaller.servers {
+        let len = server.signals.len();
+        if number < len {
+            if at < groups && len > 1 {
+                server.signals.remove(number);
+            } else if at >= groups
+                && let Some(signals) = server.signals.get_mut(number)
+            {
+                signals.count = (signals.count / 2).max(1);
+            }
+            break;
+        }
+        number -= len;
+    }
+    Some(smaller)
+}
+
+fn one_thread(scenario: &Scenario, at: usize) -> Option<Scenario> {
+    let mut smaller = scenario.clone();
+    if let Some(server) = smaller.servers.get_mut(at) {
+        server.shards = 1;
+    } else {
+        smaller.clients.get_mut(at - scenario.servers.len())?.threads = 1;
+    }
+    Some(smaller)
+}
+
+fn without_host(scenario: &Scenario, at: usize) -> Option<Scenario> {
+    let mut smaller = scenario.clone();
+    if let Some(server) = smaller.servers.get_mut(at) {
+        server.host = None;
+    } else if let Some(clients) = smaller.clients.get_mut(at - scenario.servers.len()) {
+        clients.host = None;
+    } else {
+        let at = at - scenario.servers.len() - scenario.clients.len();
+        let host = smaller.hosts.get_mut(at)?;
+        host.competitors.clear();
+        let used = smaller.servers.iter().map(|server| server.host);
+        let used = used.chain(smaller.clients.iter().map(|clients| clients.host));
+        // The last one can go without changing the numbers of others.
+        if at + 1 == scenario.hosts.len() && !used.flatten().any(|host| host == at) {
+            smaller.hosts.pop();
+        }
+    }
+    Some(smaller)
+}
+
+fn without_security(scenario: &Scenario, at: usize) -> Option<Scenario> {
+    use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
+    let mut smaller = scenario.clone();
+    smaller.clients.get_mut(at)?.security = (SecurityPolicy::None, MessageSecurityMode::None);
+    Some(smaller)
+}
+
+fn without_link(scenario: &Scenario, at: usize) -> Option<Scenario> {
+    let mut smaller = scenario.clone();
+    if let Some(clients) = smaller.clients.get_mut(at) {
+        clients.link = None;
+    } else {
+        let at = at - scenario.clients.len();
+        if at >= scenario.links.len() {
+            return None;
+        }
+        let is_used = smaller.clients.iter().any(|clients| clients.link == Some(at));
+        if at + 1 == scenario.links.len() && !is_used {
+            smaller.links.pop();
+        }
+    }
+    Some(smaller)
+}
+
+fn simpler_link(scenario: &Scenario, at: usize) -> Option<Scenario> {
+    let mut smaller = scenario.clone();
+    let link = smaller.links.get_mut(at / 2)?;
+    if at.is_multiple_of(2) {
+        link.is_half_duplex = false;
+        link.lines = Lines::One;
+    } else if let Ok(profile) = "rate=100M,delay=5ms".parse() {
+        link.profile = profile;
+    }
+    Some(smaller)
+}
+
+fn simpler_subscription(scenario: &Scenario, at: usize) -> Option<Scenario> {
+    let mut smaller = scenario.clone();
+    let clients = smaller.clients.get_mut(at / 5)?;
+    if let Load::Subscribe(it) = &mut clients.load {
+        match at % 5 {
+            0 => it.notifications_max = 0,
+            1 => it.publish_requests = None,
+            2 => it.sampling_interval = Duration::ZERO,
+            3 => it.queue_size = None,
+            _ => clients.items = None,
+        }
+    }
+    Some(smaller)
+}
+
+/// To half, but not so short that a fault falls behind it; whole tenths of a second are easier to read.
+fn shorter(scenario: &Scenario, at: usize) -> Option<Scenario> {
+    let mut smaller = scenario.clone();
+    let tenths = |span: Duration| Duration::from_millis(span.as_millis() as u64 / 200 * 100);
+    match at {
+        0 => smaller.warmup = Duration::ZERO,
+        1 => {
+            let last = scenario.faults.iter().map(|fault| fault.at).max().unwrap_or_default();
+            let least = last + Duration::from_millis(100);
+            smaller.measured = tenths(scenario.measured).max(least).min(scenario.measured);
+        }
+        _ => return None,
+    }
+    Some(smaller)
+}
+
+fn shorter_fault(scenario: &Scenario, at: usize) -> Option<Scenario> {
+    let mut smaller = scenario.clone();
+    let fault = smaller.faults.get_mut(at)?;
+    if fault.kind.lasts() && fault.lasts > Duration::from_millis(1) {
+        fault.lasts = Duration::from_millis((fault.lasts.as_millis() as u64 / 2).max(1));
+    }
+    Some(smaller)
+}
+
+fn one_target(scenario: &Scenario, at: usize) -> Option<Scenario> {
+    let mut smaller = scenario.clone();
+    let fault = smaller.faults.get_mut(at)?;
+    if fault.kind.which().number.is_none() {
+        fault.kind = fault.kind.with_number(Some(0));
+    }
+    Some(smaller)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::script;
+    use super::*;
+
+    #[test]
+    fn what_is_not_needed_goes() {
+        // "Fails" while a partition of clients that subscribe is in it.
+        let fails = |scenario: &Scenario| {
+            scenario.faults.iter().any(|fault| {
+                let FaultKind::Partition(which) = fault.kind else { return false };
+                matches!(scenario.clients[which.group].load, Load::Subscribe(_))
+            })
+        };
+        let mut tried = 0;
+        for scenario in (0..200).map(script).filter(fails) {
+            let mut asked = 0;
+            let small = shrink(&scenario, 10_000, &mut |scenario| {
+                asked += 1;
+                fails(scenario)
+            });
+            assert_eq!((small.faults.len(), small.clients.len(), small.servers.len()), (1, 1, 1));
+            assert_eq!((small.clients[0].count, small.servers[0].count), (1, 1));
+            assert_eq!((small.servers[0].signals.len(), small.servers[0].signals[0].count), (1, 1));
+            assert_eq!((small.hosts.len(), small.links.len()), (0, 0), "{small:?}");
+            assert!(fails(&small) && asked < 300, "{asked}");
+            tried += 1;
+        }
+        assert!(tried > 10, "{tried}");
+    }
+
+    #[test]
+    fn the_plant_of_a_user_stays_as_it_is() {
+        let scenario = (0..).map(script).find(|scenario| scenario.faults.len() == 6).unwrap();
+        let kept = scenario.faults[3].kind.name();
+        let small = fewest_faults(&scenario, 1_000, &mut |scenario| {
+            scenario.faults.iter().any(|fault| fault.kind.name() == kept)
+        });
+        let [fault] = &small.faults[..] else { panic!("{small:?}") };
+        assert_eq!(fault.kind.name(), kept);
+        assert_eq!(Scenario { faults: scenario.faults.clone(), ..small }, scenario);
+    }
+
+    #[test]
+    fn work_is_bounded() {
+        let scenario = (0..).map(script).find(|scenario| scenario.faults.len() == 6).unwrap();
+        let mut asked = 0;
+        let same = shrink(&scenario, 7, &mut |_| {
+            asked += 1;
+            false
+        });
+        assert_eq!((asked, same), (7, scenario));
+    }
+}

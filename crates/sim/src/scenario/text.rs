@@ -1,0 +1,190 @@
+//! A scenario as the file that describes it (docs/simulator.md).
+
+use super::fault::{Fault, FaultKind};
+use super::{Clients, Lines, Load, Pace, Scenario, Server};
+use core::fmt::Write as _;
+use core::time::Duration;
+use taktwerk_model::HostProfile;
+
+/// The whole scenario. Links are named as they were asked for; hosts that do not cost nothing are named by their
+/// profile's name, because the profile is a file of its own.
+#[must_use]
+pub fn to_toml(scenario: &Scenario, name: &str) -> String {
+    let mut out = Text(String::new());
+    out.string("name", name);
+    out.section("[time]");
+    out.number("warmup_s", scenario.warmup.as_secs_f64());
+    out.number("duration_s", scenario.measured.as_secs_f64());
+    out.number("settle_s", scenario.settle.as_secs_f64());
+    for host in &scenario.hosts {
+        out.section("[[host]]");
+        out.string("name", &host.name);
+        let cores = host.profile.machine.cores;
+        let is_free = host.profile == HostProfile::free(cores);
+        out.string("profile", if is_free { "free" } else { &host.profile.name });
+        out.number("cores", cores);
+        for load in &host.competitors {
+            out.section("[[host.load]]");
+            out.number("share", load.share);
+            out.ms("burst_ms", load.burst);
+        }
+    }
+    for link in &scenario.links {
+        out.section("[[link]]");
+        out.string("name", &link.name);
+        out.string("profile", &link.profile.name);
+        if link.is_half_duplex {
+            out.line("shared = true");
+        }
+        match link.lines {
+            Lines::One => {}
+            Lines::PerServer => out.string("lines", "per-server"),
+            Lines::PerClient => out.string("lines", "per-client"),
+        }
+    }
+    for server in &scenario.servers {
+        out.server(server, scenario);
+    }
+    for clients in &scenario.clients {
+        out.clients(clients, scenario);
+    }
+    out.faults(scenario);
+    out.0
+}
+
+/// Only what goes wrong.
+#[must_use]
+pub fn faults_to_toml(scenario: &Scenario) -> String {
+    let mut out = Text(String::new());
+    out.faults(scenario);
+    out.0.trim_start().to_owned()
+}
+
+struct Text(String);
+
+impl Text {
+    fn line(&mut self, line: &str) {
+        self.0.push_str(line);
+        self.0.push('\n');
+    }
+
+    fn section(&mut self, name: &str) {
+        self.line("");
+        self.line(name);
+    }
+
+    fn number(&mut self, key: &str, value: impl core::fmt::Display) {
+        // Writing into a String cannot fail.
+        let _ = writeln!(self.0, "{key} = {value}");
+    }
+
+    /// Names have no line breaks; whatever else a basic string cannot have is escaped.
+    fn string(&mut self, key: &str, value: &str) {
+        let _ = write!(self.0, "{key} = \"");
+        for character in value.chars() {
+            match character {
+                '"' | '\\' => {
+                    self.0.push('\\');
+                    self.0.push(character);
+                }
+                character if character.is_control() => {
+                    let _ = write!(self.0, "\\u{:04x}", character as u32);
+                }
+                character => self.0.push(character),
+            }
+        }
+        self.line("\"");
+    }
+
+    fn ms(&mut self, key: &str, span: Duration) {
+        self.number(key, span.as_secs_f64() * 1e3);
+    }
+
+    fn name_of<T>(&mut self, key: &str, all: &[T], at: Option<usize>, name: impl Fn(&T) -> &str) {
+        if let Some(one) = at.and_then(|at| all.get(at)) {
+            self.string(key, name(one));
+        }
+    }
+
+    fn server(&mut self, server: &Server, scenario: &Scenario) {
+        self.section("[[server]]");
+        self.string("name", &server.name);
+        self.number("count", server.count);
+        self.name_of("host", &scenario.hosts, server.host, |host| &host.name);
+        self.number("threads", server.shards);
+        for signals in &server.signals {
+            self.section("[[server.signals]]");
+            self.number("count", signals.count);
+            self.ms("period_ms", signals.period);
+            self.number("bytes", signals.value_len);
+        }
+    }
+
+    fn clients(&mut self, clients: &Clients, scenario: &Scenario) {
+        self.section("[[client]]");
+        self.string("name", &clients.name);
+        self.number("count", clients.count);
+        self.name_of("server", &scenario.servers, Some(clients.server), |server| &server.name);
+        self.name_of("link", &scenario.links, clients.link, |link| &link.name);
+        self.name_of("host", &scenario.hosts, clients.host, |host| &host.name);
+        self.number("threads", clients.threads);
+        if let Some(items) = clients.items {
+            self.number("items", items);
+        }
+        match &clients.load {
+            Load::Subscribe(it) => {
+                self.ms("publishing_ms", it.publishing_interval);
+                self.ms("sampling_ms", it.sampling_interval);
+                if let Some(queue) = it.queue_size {
+                    self.number("queue", queue);
+                }
+                self.number("notifications_max", it.notifications_max);
+                self.number("keep_alive_count", it.keep_alive_count);
+                if let Some(count) = it.lifetime_count {
+                    self.number("lifetime_count", count);
+                }
+                if let Some(count) = it.publish_requests {
+                    self.number("publish_requests", count);
+                }
+            }
+            Load::Request(it) => {
+                self.string("kind", if it.writes { "write" } else { "read" });
+                self.number("batch", it.batch);
+                match it.pace {
+                    Pace::Every(period) => self.ms("every_ms", period),
+                    Pace::Pause(pause) => self.ms("pause_ms", pause),
+                }
+            }
+        }
+        self.string("policy", clients.security.0.name());
+        self.string("mode", &format!("{:?}", clients.security.1));
+        self.number("session_timeout_s", clients.session_timeout.as_secs_f64());
+    }
+
+    fn faults(&mut self, scenario: &Scenario) {
+        for Fault { at, lasts, kind } in &scenario.faults {
+            self.section("[[fault]]");
+            self.string("at", &span(*at));
+            self.string("kind", kind.name());
+            let which = kind.which();
+            if kind.is_of_server() {
+                self.name_of("server", &scenario.servers, Some(which.group), |server| &server.name);
+            } else {
+                self.name_of("client", &scenario.clients, Some(which.group), |clients| &clients.name);
+            }
+            if let Some(number) = which.number {
+                self.number("number", u64::from(number) + 1);
+            }
+            if kind.lasts() {
+                self.string("for", &span(*lasts));
+            }
+            if let FaultKind::ServerClock(_, nanos) | FaultKind::ClientClock(_, nanos) = kind {
+                self.string("offset", &format!("{}s", *nanos as f64 / 1e9));
+            }
+        }
+    }
+}
+
+fn span(span: Duration) -> String {
+    format!("{}ms", span.as_secs_f64() * 1e3)
+}

@@ -277,8 +277,8 @@ pub(crate) enum BatchOwner {
     },
     /// Items of this subscription are deleted; the answer changes nothing.
     Deleted(SubscriptionHandle),
-    /// The answer changes nothing.
-    Ignore,
+    /// Items of this subscription, by their client handles, get another monitoring mode.
+    Modes { subscription: SubscriptionHandle, handles: Vec<u32> },
 }
 
 /// A split request on its way.

@@ -518,6 +518,7 @@ impl Client {
         if is_own {
             // What the client asks on its own account is answered at once by a server that is there at all. Nobody else
             // would ask again, so it is done again on the next connection.
+            self.note_unanswered(entry.purpose);
             self.lose(error, now, sink);
         } else {
             self.on_answer(entry, Err(error), now, sink);

@@ -287,6 +287,7 @@ impl Client {
             if entry.purpose == Purpose::User {
                 sink.response(entry.handle, Err(error.clone()));
             }
+            self.note_unanswered(entry.purpose);
         }
         self.failed_batches.clear();
         self.drop_batches(error, sink);

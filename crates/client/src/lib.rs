@@ -26,6 +26,7 @@
 
 mod activate;
 mod batch;
+mod changes;
 mod client;
 pub mod condition;
 pub mod config;

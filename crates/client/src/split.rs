@@ -93,7 +93,7 @@ impl Client {
             BatchOwner::Items { subscription, server_id, handles } => {
                 self.on_items_created(subscription, server_id, &handles, Ok(joined), sink);
             }
-            BatchOwner::Deleted(_) | BatchOwner::Ignore => {}
+            BatchOwner::Deleted(_) | BatchOwner::Modes { .. } => {}
         }
     }
 
@@ -109,7 +109,7 @@ impl Client {
             BatchOwner::Items { subscription, server_id, handles } => {
                 self.on_items_created(subscription, server_id, &handles, Err(error.clone()), sink);
             }
-            BatchOwner::Deleted(_) | BatchOwner::Ignore => {}
+            BatchOwner::Deleted(_) | BatchOwner::Modes { .. } => {}
         }
     }
 
@@ -124,10 +124,12 @@ impl Client {
                         subscription.audit = true;
                     }
                 }
-                BatchOwner::Limits(_)
-                | BatchOwner::Paths { .. }
-                | BatchOwner::Items { .. }
-                | BatchOwner::Ignore => {}
+                BatchOwner::Modes { subscription, handles } => {
+                    if let Some(subscription) = self.subscription(subscription) {
+                        subscription.untold.modes.extend(handles);
+                    }
+                }
+                BatchOwner::Limits(_) | BatchOwner::Paths { .. } | BatchOwner::Items { .. } => {}
             }
         }
     }

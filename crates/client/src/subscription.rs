@@ -4,7 +4,7 @@
 use crate::namespaces::Namespaces;
 use crate::notification::OwnedMessage;
 use core::time::Duration;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use taktwerk_schema::{
     BrowsePath, CreateSubscriptionResponse, MonitoredItemCreateRequest, TimestampsToReturn,
 };
@@ -205,6 +205,23 @@ pub(crate) enum State {
     Deleting,
 }
 
+/// What the application has asked for since the subscription was created, and the server may not know.
+#[derive(Debug, Default)]
+pub(crate) struct Untold {
+    /// Interval, counts and priority.
+    pub(crate) parameters: bool,
+    /// Whether it publishes.
+    pub(crate) publishing: bool,
+    /// Client handles of items whose monitoring mode has changed.
+    pub(crate) modes: BTreeSet<u32>,
+}
+
+impl Untold {
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.parameters && !self.publishing && self.modes.is_empty()
+    }
+}
+
 /// A subscription.
 #[derive(Debug)]
 pub(crate) struct Subscription {
@@ -221,6 +238,7 @@ pub(crate) struct Subscription {
     pub(crate) wanted: Vec<u32>,
     /// The connection broke while items were being created or deleted: the server has to be asked which there are.
     pub(crate) audit: bool,
+    pub(crate) untold: Untold,
     /// Number of the next message.
     pub(crate) expected: u32,
     /// Messages behind a gap, oldest first.
@@ -291,6 +309,7 @@ impl Subscription {
             items: BTreeMap::new(),
             wanted: Vec::new(),
             audit: false,
+            untold: Untold::default(),
             expected: 1,
             held: VecDeque::new(),
             available: Vec::new(),

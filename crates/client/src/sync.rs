@@ -8,7 +8,7 @@ use crate::link::Answer;
 use crate::namespaces::Namespaces;
 use crate::outstanding::Purpose;
 use crate::subscription::{
-    Item, ItemResult, ItemState, State, Subscription, SubscriptionHandle, SubscriptionParams, ToDo,
+    Item, ItemResult, ItemState, State, Subscription, SubscriptionHandle, SubscriptionParams, ToDo, Untold,
     WantedItem,
 };
 use core::any::Any;
@@ -17,9 +17,8 @@ use taktwerk_schema::ids::{method_ids, object_ids};
 use taktwerk_schema::{
     BrowsePathResult, CallMethodRequest, CallRequest, CallResponse, CreateMonitoredItemsRequest,
     CreateMonitoredItemsResponse, CreateSubscriptionRequest, CreateSubscriptionResponse,
-    DeleteMonitoredItemsRequest, DeleteSubscriptionsRequest, ModifySubscriptionRequest,
-    ModifySubscriptionResponse, MonitoringMode, SetMonitoringModeRequest, SetPublishingModeRequest,
-    SetPublishingModeResponse, TranslateBrowsePathsToNodeIdsRequest, TranslateBrowsePathsToNodeIdsResponse,
+    DeleteMonitoredItemsRequest, DeleteSubscriptionsRequest, TranslateBrowsePathsToNodeIdsRequest,
+    TranslateBrowsePathsToNodeIdsResponse,
 };
 use taktwerk_types::{ArrayValues, Instant, NodeId, StatusCode, UaString, Variant};
 
@@ -85,41 +84,6 @@ impl Client {
         Ok(())
     }
 
-    /// Changes the monitoring mode of items, now and whenever they are created anew.
-    ///
-    /// # Errors
-    /// [`Misuse::NoSuchSubscription`].
-    pub fn set_monitoring_mode(
-        &mut self,
-        subscription: SubscriptionHandle,
-        client_handles: &[u32],
-        mode: MonitoringMode,
-        now: Instant,
-    ) -> Result<(), Misuse> {
-        let known = self.subscription(subscription).ok_or(Misuse::NoSuchSubscription)?;
-        let mut ids = Vec::new();
-        for handle in client_handles {
-            if let Some(item) = known.items.get_mut(handle) {
-                item.request.monitoring_mode = mode;
-                if let ItemState::Live(id) = item.state {
-                    ids.push(id);
-                }
-            }
-        }
-        let subscription_id = known.server_id;
-        if !ids.is_empty() {
-            let request = SetMonitoringModeRequest {
-                subscription_id,
-                monitoring_mode: mode,
-                monitored_item_ids: ids,
-                ..SetMonitoringModeRequest::default()
-            };
-            self.start_batch(request, BatchOwner::Ignore);
-        }
-        self.pump(now);
-        Ok(())
-    }
-
     fn delete_on_server(&mut self, subscription: SubscriptionHandle, monitored_item_ids: Vec<u32>) {
         let Some(known) = self.subscription(subscription).filter(|known| known.is_live()) else { return };
         if monitored_item_ids.is_empty() {
@@ -132,73 +96,6 @@ impl Client {
             ..DeleteMonitoredItemsRequest::default()
         };
         self.start_batch(request, BatchOwner::Deleted(subscription));
-    }
-
-    /// Changes what is asked of a subscription. The timestamps apply to items that are created from now on. Says whether
-    /// the server was asked: [`SubscriptionEvent::Modified`] or [`SubscriptionEvent::ModifyFailed`] follows then. Else it
-    /// counts when the subscription is created.
-    ///
-    /// # Errors
-    /// [`Misuse::NoSuchSubscription`].
-    pub fn modify_subscription(
-        &mut self,
-        subscription: SubscriptionHandle,
-        params: SubscriptionParams,
-        now: Instant,
-    ) -> Result<bool, Misuse> {
-        let enabled = params.publishing_enabled;
-        let known = self.subscription(subscription).ok_or(Misuse::NoSuchSubscription)?;
-        let publishing_changed = known.params.publishing_enabled != enabled;
-        known.params =
-            SubscriptionParams { publishing_enabled: known.params.publishing_enabled, ..params.clone() };
-        let (subscription_id, live) = (known.server_id, known.is_live());
-        if publishing_changed {
-            self.set_publishing_mode(subscription, enabled, now)?;
-        }
-        if !live {
-            return Ok(false);
-        }
-        let timeout = Some(self.config.request_timeout);
-        let mut request = ModifySubscriptionRequest {
-            subscription_id,
-            requested_publishing_interval: params.publishing_interval_ms,
-            requested_lifetime_count: params.lifetime_count,
-            requested_max_keep_alive_count: params.keep_alive_count,
-            max_notifications_per_publish: params.notifications_max,
-            priority: params.priority,
-            ..ModifySubscriptionRequest::default()
-        };
-        let handle = self.link.next_handle();
-        let purpose = Purpose::ModifySubscription(subscription);
-        // If the connection is gone, the new values count when the subscription is created anew.
-        Ok(self.link.send(&mut request, handle, purpose, timeout, now).is_ok())
-    }
-
-    /// Switches publishing on or off. Says whether the server was asked: [`SubscriptionEvent::PublishingModeSet`] or
-    /// [`SubscriptionEvent::ModifyFailed`] follows then. Else it counts when the subscription is created.
-    ///
-    /// # Errors
-    /// [`Misuse::NoSuchSubscription`].
-    pub fn set_publishing_mode(
-        &mut self,
-        subscription: SubscriptionHandle,
-        enabled: bool,
-        now: Instant,
-    ) -> Result<bool, Misuse> {
-        let known = self.subscription(subscription).ok_or(Misuse::NoSuchSubscription)?;
-        known.params.publishing_enabled = enabled;
-        if !known.is_live() {
-            return Ok(false);
-        }
-        let mut request = SetPublishingModeRequest {
-            publishing_enabled: enabled,
-            subscription_ids: vec![known.server_id],
-            ..SetPublishingModeRequest::default()
-        };
-        let handle = self.link.next_handle();
-        let timeout = Some(self.config.request_timeout);
-        let purpose = Purpose::SetPublishingMode(subscription, enabled);
-        Ok(self.link.send(&mut request, handle, purpose, timeout, now).is_ok())
     }
 
     /// Deletes a subscription. [`SubscriptionEvent::Deleted`] follows, unless it never existed on the server.
@@ -248,6 +145,7 @@ impl Client {
     /// Sends what is missing on the server.
     pub(crate) fn sync_subscriptions(&mut self, now: Instant) {
         for at in 0..self.subscriptions.len() {
+            self.tell(at, now);
             let Some(known) = self.subscriptions.get_mut(at) else { break };
             match known.state {
                 State::Wanted if known.retry_at.is_some_and(|at| now < at) => {}
@@ -319,6 +217,7 @@ impl Client {
         let purpose = Purpose::CreateSubscription(known.handle);
         if self.link.send(&mut request, handle, purpose, timeout, now).is_ok() {
             known.state = State::Creating;
+            known.untold = Untold::default();
         }
     }
 
@@ -436,55 +335,6 @@ impl Client {
                 sink.event(Event::Subscription(handle, SubscriptionEvent::CreateFailed(error)));
             }
         }
-    }
-
-    pub(crate) fn on_subscription_modified(
-        &mut self,
-        handle: SubscriptionHandle,
-        result: Result<Answer<'_>, ClientError>,
-        now: Instant,
-        sink: &mut dyn Sink,
-    ) {
-        let slack = self.link.round_trip * 4 + self.config.request_timeout;
-        let Some(known) = self.subscription(handle) else { return };
-        let service = "ModifySubscription";
-        match result.and_then(|answer| answer.read::<ModifySubscriptionResponse>(service)) {
-            Ok(response) => {
-                known.interval_ms = response.revised_publishing_interval;
-                known.keep_alive_count = response.revised_max_keep_alive_count;
-                known.heard(now, slack);
-                let modified = SubscriptionEvent::Modified {
-                    publishing_interval_ms: response.revised_publishing_interval,
-                    lifetime_count: response.revised_lifetime_count,
-                    keep_alive_count: response.revised_max_keep_alive_count,
-                };
-                sink.event(Event::Subscription(handle, modified));
-            }
-            Err(error) => sink.event(Event::Subscription(handle, SubscriptionEvent::ModifyFailed(error))),
-        }
-    }
-
-    pub(crate) fn on_publishing_mode_set(
-        &mut self,
-        handle: SubscriptionHandle,
-        enabled: bool,
-        result: Result<Answer<'_>, ClientError>,
-        sink: &mut dyn Sink,
-    ) {
-        if self.subscription(handle).is_none() {
-            return;
-        }
-        let service = "SetPublishingMode";
-        let response = result.and_then(|answer| answer.read::<SetPublishingModeResponse>(service));
-        let status = response.map(|response| response.results.first().copied().unwrap_or_default());
-        let event = match status {
-            Ok(status) if status.is_bad() => {
-                SubscriptionEvent::ModifyFailed(ClientError::Service { service, status })
-            }
-            Ok(_) => SubscriptionEvent::PublishingModeSet(enabled),
-            Err(error) => SubscriptionEvent::ModifyFailed(error),
-        };
-        sink.event(Event::Subscription(handle, event));
     }
 
     pub(crate) fn on_subscription_deleted(

@@ -5,8 +5,11 @@ mod common;
 
 use common::*;
 use core::time::Duration;
-use taktwerk_client::{ClientError, Event, Restored, SubscriptionEvent};
-use taktwerk_schema::{ActivateSessionRequest, CreateSessionRequest, ReadRequest, ReadResponse};
+use taktwerk_client::{ClientError, Event, Restored, SubscriptionEvent, SubscriptionParams};
+use taktwerk_schema::{
+    ActivateSessionRequest, CreateSessionRequest, ModifySubscriptionRequest, MonitoringMode, ReadRequest,
+    ReadResponse, SetMonitoringModeRequest, SetPublishingModeRequest,
+};
 use taktwerk_types::{Instant, StatusCode, Structure};
 
 #[test]
@@ -360,4 +363,75 @@ fn disconnecting_while_waiting_or_connecting_ends_at_once() {
     assert_eq!(world.take_events(), [Event::Disconnected(None)]);
     assert_eq!(world.client.poll_timeout(), None);
     assert!(world.client.connect(target(), Instant::FAR).is_ok());
+}
+
+/// What was asked for while the connection broke counts on the next one, for a subscription that is kept.
+#[test]
+fn changes_that_a_break_has_swallowed_are_asked_for_again() {
+    let services = [
+        SetPublishingModeRequest::BINARY_ENCODING_ID,
+        ModifySubscriptionRequest::BINARY_ENCODING_ID,
+        SetMonitoringModeRequest::BINARY_ENCODING_ID,
+    ];
+    let change = |world: &mut World, handle| {
+        let slower = SubscriptionParams { publishing_interval_ms: 300.0, ..params() };
+        world.client.modify_subscription(handle, slower, world.now).unwrap();
+        world.client.set_publishing_mode(handle, false, world.now).unwrap();
+        world.client.set_monitoring_mode(handle, &[1, 2], MonitoringMode::DISABLED, world.now).unwrap();
+    };
+    let asked =
+        |world: &World| services.map(|id| world.server.received.iter().filter(|it| **it == id).count());
+    for case in ["not sent", "not answered", "overdue", "no connection"] {
+        let mut world = World::connected();
+        let (handle, id) = world.subscribe(3);
+        if case == "no connection" {
+            world.break_connection();
+            world.client.handle_timeout(world.now, &mut world.queue);
+        }
+        if case == "not answered" || case == "overdue" {
+            world.server.knobs.silent.extend(services);
+        }
+        change(&mut world, handle);
+        if case == "not answered" {
+            world.settle();
+        }
+        if case == "overdue" {
+            world.seconds(8);
+        }
+        world.server.knobs.silent.clear();
+        let before = asked(&world);
+        if case == "overdue" {
+            world.seconds(30);
+        } else if case != "no connection" {
+            world.break_connection();
+        }
+        world.seconds(2);
+        assert_eq!(world.client.subscription_id(handle), Some(id), "{case}: it is kept");
+        assert_eq!(asked(&world), before.map(|count| count + 1), "{case}: {before:?}");
+        let modes: Vec<_> =
+            world.server.subscriptions[&id].items.values().map(|item| item.monitoring_mode).collect();
+        let (reporting, disabled) = (MonitoringMode::REPORTING, MonitoringMode::DISABLED);
+        assert_eq!(modes, [reporting, disabled, disabled], "{case}");
+        let told = world.subscription_events();
+        let is_told = |event: &SubscriptionEvent| matches!(event, SubscriptionEvent::Modified { .. });
+        assert_eq!(told.iter().filter(|event| is_told(event)).count(), 1, "{case}: {told:?}");
+        assert!(told.contains(&SubscriptionEvent::PublishingModeSet(false)), "{case}: {told:?}");
+        // Once is enough.
+        world.break_connection();
+        world.seconds(2);
+        assert_eq!(asked(&world), before.map(|count| count + 1), "{case}");
+    }
+}
+
+/// The mode that an item was created with is not the one that is wanted any more when it exists.
+#[test]
+fn a_mode_that_is_set_while_the_item_is_created_counts() {
+    let mut world = World::connected();
+    let (handle, id) = world.subscribe(1);
+    world.client.add_items(handle, [item(1)], world.now).unwrap();
+    world.client.set_monitoring_mode(handle, &[1], MonitoringMode::SAMPLING, world.now).unwrap();
+    world.seconds(1);
+    let modes: Vec<_> =
+        world.server.subscriptions[&id].items.values().map(|item| item.monitoring_mode).collect();
+    assert_eq!(modes, [MonitoringMode::REPORTING, MonitoringMode::SAMPLING]);
 }

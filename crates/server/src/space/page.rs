@@ -118,6 +118,26 @@ impl Page {
         self.write(index, inside, value, same, status, (source, server), false);
     }
 
+    /// Stores a value as [`Self::set`] does, unless something else was written since the write with this number.
+    pub(crate) fn set_since(
+        &self,
+        index: u32,
+        write: u32,
+        value: Variant,
+        status: StatusCode,
+        times: (UtcTime, UtcTime),
+    ) {
+        let slot = self.slot(index);
+        let value = Incoming::of(value);
+        let entered = self.patiently(|| {
+            let (present, seq) = slot.try_read()?;
+            if present.write == write { slot.try_enter_at(seq).map(Some) } else { Some(None) }
+        });
+        if let Some(inside) = entered {
+            self.write(index, inside, value, None, status, times, false);
+        }
+    }
+
     /// Enters a slot with the answer whether a long value equals the present one, so that nobody has to wait for
     /// the comparison.
     fn enter_compared(&self, slot: &Slot, value: &Variant) -> (Inside, Option<bool>) {

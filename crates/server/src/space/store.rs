@@ -350,6 +350,17 @@ impl SlotHandle {
         self.page.set(self.index, value, status, source, server);
     }
 
+    /// As [`Page::set_since`].
+    pub(crate) fn set_since(
+        &self,
+        write: u32,
+        value: Variant,
+        status: StatusCode,
+        times: (UtcTime, UtcTime),
+    ) {
+        self.page.set_since(self.index, write, value, status, times);
+    }
+
     /// As [`Page::update`].
     pub(crate) fn update(
         &self,

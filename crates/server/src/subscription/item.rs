@@ -327,6 +327,13 @@ impl Item {
         Denial::from_bits((self.flags & flag::DENIED) >> flag::DENIED.trailing_zeros())
     }
 
+    /// Whether nothing has been reported and its source is being asked.
+    pub(crate) fn waits_for_first(&self) -> bool {
+        self.has(flag::FORCED)
+            && !self.has(flag::DENIED)
+            && self.ext.as_ref().is_some_and(|ext| ext.sampling != 0)
+    }
+
     /// The value of the item's slot, or what its client is told instead.
     #[inline]
     pub(crate) fn sample(&self, pages: &[Arc<Page>]) -> Option<Snapshot> {

@@ -416,7 +416,7 @@ impl Engine {
         if was_enabled == enabled {
             if enabled {
                 // Values that Sampling has collected are reported from now on.
-                let waits = item.has(flag::DIRTY | flag::FORCED)
+                let waits = item.has(flag::DIRTY | flag::FORCED) && !item.waits_for_first()
                     || item.ext.as_ref().is_some_and(|ext| !ext.values.is_empty());
                 if waits {
                     self.after_enqueue(index, false);
@@ -453,11 +453,17 @@ impl Engine {
         }
     }
 
-    /// The value at the time of creation or enabling is always the first one reported.
+    /// The value at the time of creation or enabling is always the first one reported. A source that needs time for its
+    /// answer has that time: what its slot holds until then is from when somebody asked last.
     fn first_sample(&mut self, index: u32, now: Now, space: &AddressSpace) {
         self.fetch(index, now, space);
+        self.report_first(index);
+    }
+
+    /// Reports the value in an item's slot, unless its source is being asked.
+    pub(super) fn report_first(&mut self, index: u32) {
         let Some(item) = self.items.get_mut(index as usize) else { return };
-        if item.slot.is_none() {
+        if item.slot.is_none() || item.waits_for_first() {
             return;
         }
         if item.is_queued() {

@@ -35,6 +35,8 @@ pub(crate) struct PendingSample {
     number: u64,
     /// The slot that gets the value: it serves no other node until then.
     slot: SlotHandle,
+    /// The number of the last write in the slot when the source was asked.
+    write: u32,
 }
 
 impl core::fmt::Debug for SampleJob {
@@ -77,6 +79,9 @@ impl Engine {
             return;
         }
         item.flags &= !flag::PENDING;
+        if item.waits_for_first() {
+            return;
+        }
         if item.is_queued() {
             let Some(snapshot) = item.sample(&self.pages) else { return };
             if item.passes(&snapshot) {
@@ -145,8 +150,9 @@ impl Engine {
             SourceRead::Now(value) => store_value(&self.store.handle(slot), value, now),
             later => {
                 self.last_job += 1;
-                let sample =
-                    PendingSample { item: index, number: self.last_job, slot: self.store.handle(slot) };
+                let slot = self.store.handle(slot);
+                let write = slot.read().write;
+                let sample = PendingSample { item: index, number: self.last_job, slot, write };
                 if let Some(ext) = &mut item.ext {
                     ext.sampling = self.last_job;
                 }
@@ -155,12 +161,17 @@ impl Engine {
         }
     }
 
-    /// An asynchronous source has answered.
+    /// An asynchronous source has answered. If the slot was written meanwhile, be it with an answer to somebody else, this
+    /// one may be older, and is dropped.
     pub(crate) fn sample_done(&mut self, sample: &PendingSample, value: DataValue, now: Now) {
-        store_value(&sample.slot, value, now);
-        let ext = self.items.get_mut(sample.item as usize).and_then(|item| item.ext.as_mut());
-        if let Some(ext) = ext.filter(|ext| ext.sampling == sample.number) {
-            ext.sampling = 0;
+        let (status, times) = (value.status(), times(&value, now));
+        sample.slot.set_since(sample.write, value.value.unwrap_or_default(), status, times);
+        let Some(item) = self.items.get_mut(sample.item as usize) else { return };
+        let is_first = item.waits_for_first() && item.has(flag::ENABLED);
+        let Some(ext) = item.ext.as_mut().filter(|ext| ext.sampling == sample.number) else { return };
+        ext.sampling = 0;
+        if is_first {
+            self.report_first(sample.item);
         }
     }
 
@@ -200,10 +211,13 @@ pub(crate) fn attribute_value(
     DataValue { server_timestamp: Some(now.utc), ..value }
 }
 
-/// Stores a source's answer, with the times that it left out.
+/// Stores a source's answer.
 fn store_value(handle: &SlotHandle, value: DataValue, now: Now) {
-    let status = value.status();
-    let source: UtcTime = value.source_timestamp.unwrap_or(now.utc);
-    let server = value.server_timestamp.unwrap_or(now.utc);
+    let (status, (source, server)) = (value.status(), times(&value, now));
     handle.set(value.value.unwrap_or_default(), status, source, server);
+}
+
+/// The source's time and the server's, with those that were left out.
+fn times(value: &DataValue, now: Now) -> (UtcTime, UtcTime) {
+    (value.source_timestamp.unwrap_or(now.utc), value.server_timestamp.unwrap_or(now.utc))
 }

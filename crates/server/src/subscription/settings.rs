@@ -117,7 +117,9 @@ impl Engine {
             self.note_aggregate(index);
         }
         let item = self.items.get(index as usize);
-        if !goes_on && item.is_some_and(|item| item.has(flag::ENABLED) && item.is_queued()) {
+        let may_sample =
+            item.is_some_and(|item| item.has(flag::ENABLED) && item.is_queued() && !item.waits_for_first());
+        if !goes_on && may_sample {
             // What changed since the last report is the first value in the queue.
             let news = item.and_then(|item| item.sample(&self.pages).map(|present| item.passes(&present)));
             if news == Some(true) {

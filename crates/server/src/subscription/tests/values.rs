@@ -148,6 +148,53 @@ fn a_late_sample_does_not_bring_a_deleted_node_back() {
     assert_eq!(last.value.unwrap_or_default(), Variant::Empty);
 }
 
+/// What the slot of a polled variable holds is from when somebody asked last: it is not reported as the present value.
+#[test]
+fn the_first_value_of_a_slow_source_is_its_answer() {
+    for queue_size in [1, 10] {
+        let mut world = World::new(1);
+        world.space.set_source(&NodeId::numeric(1, 1000), Arc::new(Slow)).unwrap();
+        let place = world.subscribe(100.0, 1000, 100, 0);
+        world.item_of(place, 0, |spec| {
+            spec.is_polled = true;
+            spec.settings.queue_size = queue_size;
+        });
+        for _ in 0..20 {
+            world.publish().unwrap();
+        }
+        let SampleJob { sample, read } = world.engine.take_job().unwrap();
+        world.advance(250 * MS);
+        assert_eq!(world.take_data_values(), [], "queue size {queue_size}");
+        let now = world.now();
+        world.engine.sample_done(&sample, run(read), now);
+        world.advance(150 * MS);
+        let values: Vec<_> = world.take_data_values().into_iter().map(|(_, value)| value.value).collect();
+        assert_eq!(values, [Some(Variant::from(77.0))], "queue size {queue_size}");
+    }
+}
+
+/// Of two who ask at the same time, the one who gets the older answer may come last.
+#[test]
+fn an_older_sample_does_not_replace_a_newer_one() {
+    let mut world = World::new(1);
+    world.space.set_source(&NodeId::numeric(1, 1000), Arc::new(Slow)).unwrap();
+    let place = world.subscribe(100.0, 1000, 100, 0);
+    for _ in 0..2 {
+        world.item_of(place, 0, |spec| spec.is_polled = true);
+    }
+    let (first, second) = (world.engine.take_job().unwrap(), world.engine.take_job().unwrap());
+    let now = world.now();
+    world.engine.sample_done(&second.sample, DataValue::new(2.0), now);
+    world.engine.sample_done(&first.sample, DataValue::new(1.0), now);
+    assert_eq!(world.variables[0].1.get().value, Some(Variant::from(2.0)));
+    // Whoever asks now gets the present value.
+    world.advance(300 * MS);
+    let third = world.engine.take_job().unwrap();
+    let now = world.now();
+    world.engine.sample_done(&third.sample, DataValue::new(3.0), now);
+    assert_eq!(world.variables[0].1.get().value, Some(Variant::from(3.0)));
+}
+
 #[test]
 fn a_late_sample_belongs_to_the_item_that_asked() {
     let mut world = World::new(1);

@@ -75,7 +75,11 @@ const STEPS: &[Step] = &[
     Step {
         environment: &[("TAKTWERK_SIM_SEEDS", "20000")],
         from: Extent::Nightly,
-        ..step("simulation, 20 000 seeds", "cargo", &["test", "-p", "taktwerk-sim", "--test", "faults"])
+        ..step(
+            "simulation, 20 000 seeds",
+            "cargo",
+            &["test", "-p", "taktwerk-sim", "--test", "faults", "--test", "churn"],
+        )
     },
 ];
 

@@ -13,7 +13,7 @@ use taktwerk_types::{NodeId, QualifiedName, UtcTime, Variant};
 
 /// The namespace of the server's own nodes.
 const NAMESPACE: u16 = 1;
-/// Values on their way to items that queue.
+/// Values on their way to items that queue, unless something else is asked for.
 const QUEUED_CHANGES_MAX: usize = 65_536;
 /// AttributeId of Value (Part 6 Annex A).
 const VALUE: u32 = 13;
@@ -58,11 +58,26 @@ impl Plant {
         more: Vec<Box<dyn Entropy>>,
         change: impl FnOnce(&mut ServerConfig),
     ) -> Result<Self, NodeError> {
+        Self::with_queues(name, variables, utc_origin, (entropy, more), QUEUED_CHANGES_MAX, change)
+    }
+
+    /// As [`Self::of_shards`], where so many values can be on their way to the items of a shard that queue.
+    ///
+    /// # Errors
+    /// A variable cannot be added.
+    pub fn with_queues(
+        name: &str,
+        variables: u32,
+        utc_origin: UtcTime,
+        (entropy, more): (Box<dyn Entropy>, Vec<Box<dyn Entropy>>),
+        queued_changes_max: usize,
+        change: impl FnOnce(&mut ServerConfig),
+    ) -> Result<Self, NodeError> {
         let count = 1 + more.len();
         let application_uri = format!("urn:{name}");
         let mut config = ServerConfig::new(name, &application_uri, &url(name), utc_origin);
         change(&mut config);
-        let space = Arc::new(AddressSpace::new(count, QUEUED_CHANGES_MAX, &application_uri));
+        let space = Arc::new(AddressSpace::new(count, queued_changes_max, &application_uri));
         let handles =
             (0..variables).map(|number| add_variable(&space, number, Variant::from(0i64), utc_origin));
         let handles = handles.collect::<Result<_, _>>()?;

@@ -41,6 +41,8 @@ pub struct ServerHost {
     pub clock_offset: i64,
     /// Counts the restarts.
     incarnation: u32,
+    /// Counts the connections that went to another shard.
+    moves: u64,
     machine: Option<MachineId>,
     /// Of the world: some shard was woken.
     any_woken: Arc<AtomicBool>,
@@ -74,6 +76,7 @@ impl ServerHost {
             response_len_max: 1 << 20,
             clock_offset: 0,
             incarnation: 0,
+            moves: 0,
             machine: None,
             any_woken,
         };
@@ -130,6 +133,12 @@ impl ServerHost {
         let over = Category::ALL.into_iter().find(|category| account.is_over(*category))?;
         let (used, max) = (account.used(over), account.max(over));
         Some(format!("{} keeps {used} {}, more than {max}", self.name, over.name()))
+    }
+
+    /// How many connections have gone to another shard.
+    #[must_use]
+    pub fn moves(&self) -> u64 {
+        self.moves
     }
 
     /// Slow jobs that wait for a worker thread or are under way.
@@ -422,6 +431,7 @@ impl ServerHost {
                 if let Some(running) = &mut self.running {
                     running.shard_of.insert(end.link, to);
                 }
+                self.moves += 1;
                 self.give(to, Input::Moved(end, Box::new(state), socket.inbox), fabric);
                 // What came before the move is told again where it is now.
                 self.give(to, Input::Readable(end.link), fabric);

@@ -8,6 +8,7 @@ use crate::adapter::opcua::OpcUa;
 use crate::adapter::program::Program;
 use crate::adapter::replay::Replay;
 use crate::adapter::simulation::Simulation;
+use crate::adapter::sparkplug::Sparkplug;
 use crate::destination::Sink;
 use crate::destination::file::Files;
 use crate::destination::influx::InfluxSink;
@@ -122,7 +123,7 @@ macro_rules! kind {
 
 const SECOND: Option<Duration> = Some(Duration::from_secs(1));
 
-const KINDS: [SourceKind; 8] = [
+const KINDS: [SourceKind; 9] = [
     kind!("calculation", SECOND, Calculation),
     kind!("http", SECOND, Http),
     kind!("modbus", SECOND, Modbus),
@@ -131,6 +132,7 @@ const KINDS: [SourceKind; 8] = [
     kind!("program", SECOND, Program),
     kind!("replay", SECOND, Replay),
     kind!("simulation", SECOND, Simulation),
+    kind!("sparkplug", None, Sparkplug),
 ];
 
 /// Makes a destination of its settings.

@@ -219,7 +219,8 @@ fn check_name(fields: &Fields, line: usize, key: &str, name: &str) -> Result<(),
 }
 
 /// The unit of a symbol or of a code of the UNECE list; others are shown as they are written.
-fn units(text: &str) -> EUInformation {
+#[must_use]
+pub fn units(text: &str) -> EUInformation {
     match Unit::ALL.iter().find(|unit| unit.symbol() == text || unit.code() == text) {
         Some(unit) => unit.information(),
         None => EUInformation {

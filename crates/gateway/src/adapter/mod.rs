@@ -8,3 +8,4 @@ pub mod opcua;
 pub mod program;
 pub mod replay;
 pub mod simulation;
+pub mod sparkplug;

@@ -36,6 +36,17 @@ pub enum Answer {
     NotNow(String),
 }
 
+/// A message that the broker sends when a connection breaks, with QoS 1.
+#[derive(Debug, Clone)]
+pub struct Will {
+    /// Its topic.
+    pub topic: String,
+    /// What it says.
+    pub payload: Vec<u8>,
+    /// Whether the broker keeps it.
+    pub retain: bool,
+}
+
 /// A connection to a broker: what sends, and what comes.
 pub struct Connection {
     /// What sends.
@@ -66,6 +77,19 @@ impl Connection {
     /// # Errors
     /// A file of the settings cannot be read.
     pub fn new(mqtt: &Broker, deadline: Duration, filters: usize) -> Result<Self, Fault> {
+        Self::with_will(mqtt, deadline, filters, None)
+    }
+
+    /// Like [`Self::new`], with a message that the broker sends when the connection breaks.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_will(
+        mqtt: &Broker,
+        deadline: Duration,
+        filters: usize,
+        will: Option<Will>,
+    ) -> Result<Self, Fault> {
         let tls = mqtt.is_tls.then(|| crate::tls::client(mqtt.ca_file.as_deref())).transpose()?;
         let transport =
             tls.map(|config| Transport::tls_with_config(rumqttc::TlsConfiguration::Rustls(config)));
@@ -89,6 +113,10 @@ impl Connection {
             if let Some((user, password)) = password {
                 options.set_credentials(user, password);
             }
+            if let Some(Will { topic, payload, retain }) = will {
+                let qos = v5::mqttbytes::QoS::AtLeastOnce;
+                options.set_last_will(v5::mqttbytes::v5::LastWill::new(topic, payload, qos, retain, None));
+            }
             let (client, events) = v5::AsyncClient::new(options, requests);
             Self { client: Client::V5(client), events: Events::V5(Box::new(events)) }
         } else {
@@ -100,6 +128,10 @@ impl Connection {
             }
             if let Some((user, password)) = password {
                 options.set_credentials(user, password);
+            }
+            if let Some(Will { topic, payload, retain }) = will {
+                let qos = rumqttc::QoS::AtLeastOnce;
+                options.set_last_will(rumqttc::LastWill::new(topic, payload, qos, retain));
             }
             let (client, mut events) = rumqttc::AsyncClient::new(options, requests);
             let mut network = rumqttc::NetworkOptions::new();
@@ -198,7 +230,8 @@ impl Client {
     }
 
     /// Sends a message; false if there is no room.
-    pub fn publish(&self, topic: &str, qos: u8, retain: bool, payload: String) -> bool {
+    pub fn publish(&self, topic: &str, qos: u8, retain: bool, payload: impl Into<Vec<u8>>) -> bool {
+        let payload: Vec<u8> = payload.into();
         match self {
             Self::V4(client) => {
                 let qos = rumqttc::qos(qos).unwrap_or(rumqttc::QoS::AtMostOnce);

@@ -1,0 +1,362 @@
+//! What a host application knows of edge nodes: births, deaths, aliases, sequence numbers. No connection, no clock.
+//!
+//! A message that does not follow the last one, or that names something that no birth has told, makes the host ask for a
+//! rebirth; in between, nothing of the node is believed (Sparkplug 3.0, 6.4.8 and 6.4.27).
+
+use super::datatype::{self, TEMPLATE};
+use super::payload::{Metric, Payload, Property, Value};
+use crate::value::Kind;
+use core::time::Duration;
+use prost::Message;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+use taktwerk_types::{StatusCode, UtcTime, Variant};
+
+/// How often a node is asked for a rebirth, at most.
+const REBIRTH_PAUSE: Duration = Duration::from_secs(5);
+/// Edge nodes that are kept in mind.
+const NODES_MAX: usize = 4096;
+/// Longest name of a metric.
+const NAME_LEN_MAX: usize = 500;
+
+/// Where a metric is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MetricId {
+    /// The group.
+    pub group: String,
+    /// The edge node.
+    pub node: String,
+    /// The device behind it, if it is none of the node itself.
+    pub device: Option<String>,
+    /// The name.
+    pub name: String,
+}
+
+/// What a message means.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Told {
+    /// A value, or why there is none.
+    Value {
+        /// The metric.
+        id: Arc<MetricId>,
+        /// Its type.
+        kind: Kind,
+        /// How it is encoded.
+        datatype: u32,
+        /// The value; empty if there is none.
+        value: Variant,
+        /// Its status.
+        status: StatusCode,
+        /// When it was made.
+        time: Option<UtcTime>,
+        /// The engineering unit that a birth tells.
+        units: Option<String>,
+    },
+    /// An edge node is to tell again all that it has.
+    Rebirth {
+        /// The group.
+        group: String,
+        /// The edge node.
+        node: String,
+    },
+    /// Values that cannot be shown: of a type that variables do not have, old ones, or too many.
+    Dropped(usize),
+    /// A message that is none.
+    Invalid,
+}
+
+/// A metric that a birth has told.
+#[derive(Debug)]
+struct Known {
+    id: Arc<MetricId>,
+    kind: Kind,
+    datatype: u32,
+}
+
+#[derive(Debug, Default)]
+struct Node {
+    is_online: bool,
+    /// Counts sessions, so that a late death of the last one is not taken for that of this one.
+    session: Option<u64>,
+    seq: u8,
+    metrics: HashMap<(Option<String>, String), Arc<Known>>,
+    aliases: HashMap<u64, (Option<String>, String)>,
+    asked: Option<Instant>,
+}
+
+/// The edge nodes.
+#[derive(Debug)]
+pub struct Host {
+    nodes: HashMap<(String, String), Node>,
+    metrics: usize,
+    metrics_max: usize,
+}
+
+impl Host {
+    /// A host that knows of no node.
+    #[must_use]
+    pub fn new(metrics_max: usize) -> Self {
+        Self { nodes: HashMap::new(), metrics: 0, metrics_max }
+    }
+
+    /// Takes a message.
+    pub fn receive(&mut self, topic: &str, payload: &[u8], now: Instant) -> Vec<Told> {
+        let levels: Vec<&str> = topic.split('/').collect();
+        let (group, kind, name, device) = match *levels.as_slice() {
+            ["spBv1.0", group, kind, node] => (group, kind, node, None),
+            ["spBv1.0", group, kind, node, device] => (group, kind, node, Some(device.to_owned())),
+            _ => return Vec::new(),
+        };
+        let is_node = device.is_none();
+        if !matches!(
+            (kind, is_node),
+            ("NBIRTH" | "NDATA" | "NDEATH", true) | ("DBIRTH" | "DDATA" | "DDEATH", false)
+        ) {
+            // Commands and states of hosts.
+            return Vec::new();
+        }
+        let Ok(payload) = Payload::decode(payload) else { return vec![Told::Invalid] };
+        let key = (group.to_owned(), name.to_owned());
+        if !self.nodes.contains_key(&key) && self.nodes.len() >= NODES_MAX {
+            return vec![Told::Dropped(payload.metrics.len())];
+        }
+        let node = self.nodes.entry(key).or_default();
+        let mut turn = Turn {
+            group,
+            name,
+            device,
+            node,
+            metrics: &mut self.metrics,
+            metrics_max: self.metrics_max,
+            time: payload.timestamp.and_then(datatype::time),
+            told: Vec::new(),
+        };
+        match kind {
+            "NBIRTH" => turn.node_birth(payload),
+            "NDEATH" => turn.node_death(&payload),
+            kind => {
+                if !turn.follows(payload.seq) {
+                    turn.ask(now);
+                    return turn.told;
+                }
+                match kind {
+                    "DBIRTH" => {
+                        turn.forget_device();
+                        turn.birth(payload.metrics);
+                    }
+                    "DDEATH" => turn.lost(),
+                    _ => {
+                        if !turn.data(payload.metrics) {
+                            turn.ask(now);
+                        }
+                    }
+                }
+            }
+        }
+        turn.told
+    }
+}
+
+/// One message of a node.
+struct Turn<'a> {
+    group: &'a str,
+    name: &'a str,
+    device: Option<String>,
+    node: &'a mut Node,
+    metrics: &'a mut usize,
+    metrics_max: usize,
+    time: Option<UtcTime>,
+    told: Vec<Told>,
+}
+
+impl Turn<'_> {
+    fn node_birth(&mut self, payload: Payload) {
+        let Some(seq) = payload.seq.and_then(|seq| u8::try_from(seq).ok()) else {
+            self.told.push(Told::Invalid);
+            return;
+        };
+        *self.metrics = self.metrics.saturating_sub(self.node.metrics.len());
+        // Devices are born after their node.
+        let asked = self.node.asked.take();
+        *self.node = Node { is_online: true, session: session(&payload), seq, asked, ..Node::default() };
+        self.birth(payload.metrics);
+    }
+
+    fn node_death(&mut self, payload: &Payload) {
+        if !self.node.is_online || session(payload) != self.node.session {
+            return;
+        }
+        self.node.is_online = false;
+        self.lost();
+    }
+
+    /// Whether a message is the next one.
+    fn follows(&mut self, seq: Option<u64>) -> bool {
+        let expected = self.node.seq.wrapping_add(1);
+        if !self.node.is_online || seq != Some(u64::from(expected)) {
+            return false;
+        }
+        self.node.seq = expected;
+        true
+    }
+
+    /// Asks for a rebirth. Until then nothing is known of the node.
+    fn ask(&mut self, now: Instant) {
+        if self.node.is_online {
+            self.node.is_online = false;
+            self.lost();
+        }
+        if self.node.asked.is_none_or(|asked| now.duration_since(asked) >= REBIRTH_PAUSE) {
+            self.node.asked = Some(now);
+            let (group, node) = (self.group.to_owned(), self.name.to_owned());
+            self.told.push(Told::Rebirth { group, node });
+        }
+    }
+
+    /// There is no value any more of the device, or of the node with all its devices.
+    fn lost(&mut self) {
+        let is_meant = |known: &&Arc<Known>| self.device.is_none() || known.id.device == self.device;
+        let mut lost: Vec<&Arc<Known>> = self.node.metrics.values().filter(is_meant).collect();
+        lost.sort_by(|one, two| one.id.cmp(&two.id));
+        let lost = lost.into_iter().map(|known| Told::Value {
+            id: Arc::clone(&known.id),
+            kind: known.kind,
+            datatype: known.datatype,
+            value: Variant::Empty,
+            status: StatusCode::BAD_NO_COMMUNICATION,
+            time: self.time,
+            units: None,
+        });
+        self.told.extend(lost);
+    }
+
+    fn forget_device(&mut self) {
+        let before = self.node.metrics.len();
+        self.node.metrics.retain(|(device, _), _| *device != self.device);
+        self.node.aliases.retain(|_, (device, _)| *device != self.device);
+        *self.metrics = self.metrics.saturating_sub(before - self.node.metrics.len());
+    }
+
+    fn birth(&mut self, metrics: Vec<Metric>) {
+        for metric in metrics {
+            let Some(name) = metric.name.clone().filter(|name| name.len() <= NAME_LEN_MAX) else {
+                self.told.push(Told::Invalid);
+                continue;
+            };
+            if let Some(alias) = metric.alias {
+                self.node.aliases.insert(alias, (self.device.clone(), name.clone()));
+            }
+            self.each(name, metric, true);
+        }
+    }
+
+    /// Takes values; false if one of them is of nothing that a birth has told.
+    fn data(&mut self, metrics: Vec<Metric>) -> bool {
+        let mut is_known = true;
+        for metric in metrics {
+            let name = match (&metric.name, metric.alias) {
+                (Some(name), _) => Some(name.clone()),
+                (None, Some(alias)) => match self.node.aliases.get(&alias) {
+                    Some((device, name)) if *device == self.device => Some(name.clone()),
+                    _ => None,
+                },
+                (None, None) => None,
+            };
+            is_known &= name.is_some_and(|name| self.each(name, metric, false));
+        }
+        is_known
+    }
+
+    /// Takes a metric, and the members of a template one by one; false if no birth has told it.
+    fn each(&mut self, name: String, metric: Metric, is_birth: bool) -> bool {
+        if let Some(Value::Template(template)) = metric.value {
+            let mut is_known = true;
+            if !template.is_definition.unwrap_or(false) {
+                // The decoder has bounded the depth.
+                for member in template.metrics {
+                    let Some(part) = &member.name else { continue };
+                    let name = format!("{name}/{part}");
+                    is_known &= name.len() > NAME_LEN_MAX || self.each(name, member, is_birth);
+                }
+            }
+            return is_known;
+        }
+        // Commands, and what belongs to the protocol itself.
+        if name.starts_with("Node Control/") || name.starts_with("Device Control/") || name == "bdSeq" {
+            return true;
+        }
+        let key = (self.device.clone(), name);
+        if is_birth && !self.node.metrics.contains_key(&key) {
+            let datatype = metric.datatype.unwrap_or(0);
+            let Some(kind) = datatype::kind(datatype).filter(|_| *self.metrics < self.metrics_max) else {
+                self.told.push(Told::Dropped(usize::from(datatype != TEMPLATE)));
+                return true;
+            };
+            let id = MetricId {
+                group: self.group.to_owned(),
+                node: self.name.to_owned(),
+                device: key.0.clone(),
+                name: key.1.clone(),
+            };
+            *self.metrics += 1;
+            self.node.metrics.insert(key.clone(), Arc::new(Known { id: Arc::new(id), kind, datatype }));
+        }
+        let Some(known) = self.node.metrics.get(&key) else {
+            // A birth may have told it with a type that is not shown.
+            return metric.datatype.is_some_and(|datatype| datatype::kind(datatype).is_none())
+                || *self.metrics >= self.metrics_max;
+        };
+        if metric.is_historical.unwrap_or(false) {
+            self.told.push(Told::Dropped(1));
+            return true;
+        }
+        let (value, status) = reading(&metric, known.datatype);
+        let units = match metric.property("engUnit").filter(|_| is_birth) {
+            Some(Property::Text(units)) => Some(units.clone()),
+            _ => None,
+        };
+        self.told.push(Told::Value {
+            id: Arc::clone(&known.id),
+            kind: known.kind,
+            datatype: known.datatype,
+            value,
+            status,
+            time: metric.timestamp.and_then(datatype::time).or(self.time),
+            units,
+        });
+        true
+    }
+}
+
+/// The value of a metric with its status; the property `Quality` is 192 if it is good, 0 if it is bad, 500 if it is stale.
+fn reading(metric: &Metric, datatype: u32) -> (Variant, StatusCode) {
+    let quality = match metric.property("Quality") {
+        Some(Property::Int(quality)) => u64::from(*quality),
+        Some(Property::Long(quality)) => *quality,
+        _ => 192,
+    };
+    if metric.is_null.unwrap_or(false) || (metric.value.is_none() && quality == 192) {
+        return (Variant::Empty, StatusCode::BAD_NO_DATA);
+    }
+    let value = metric.value.as_ref().and_then(|value| datatype::decode(datatype, value));
+    match (quality, value) {
+        (192, Some(value)) => (value, StatusCode::GOOD),
+        (500, Some(value)) => (value, StatusCode::UNCERTAIN_LAST_USABLE_VALUE),
+        (192, None) => (Variant::Empty, StatusCode::BAD_TYPE_MISMATCH),
+        _ => (Variant::Empty, StatusCode::BAD_DEVICE_FAILURE),
+    }
+}
+
+/// The number of the session that a birth begins and a death ends.
+fn session(payload: &Payload) -> Option<u64> {
+    let metric = payload.metrics.iter().find(|metric| metric.name.as_deref() == Some("bdSeq"))?;
+    match metric.value {
+        Some(Value::Long(number)) => Some(number),
+        Some(Value::Int(number)) => Some(u64::from(number)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

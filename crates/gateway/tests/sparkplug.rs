@@ -1,0 +1,153 @@
+//! A gateway as Sparkplug B host application, with a real broker (mosquitto) and an edge node. Without a broker this test
+//! says so and ends.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and says what it skips
+
+mod stand;
+
+use prost::Message;
+use rumqttc::{Client, Event, MqttOptions, Packet, QoS};
+use stand::{MS, Stand};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+use taktwerk_gateway::adapter::sparkplug::payload::{Metric, Payload, Value};
+use taktwerk_types::StatusCode;
+
+struct Broker {
+    program: Child,
+    port: u16,
+    _folder: tempfile::TempDir,
+}
+
+impl Broker {
+    /// `None` if mosquitto is not installed.
+    fn start() -> Option<Self> {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("mosquitto.conf");
+        std::fs::write(&file, format!("listener {port} 127.0.0.1\nallow_anonymous true\n")).unwrap();
+        let program = ["mosquitto", "/usr/sbin/mosquitto"].iter().find_map(|name| {
+            Command::new(name).arg("-c").arg(&file).stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()
+        });
+        let Some(program) = program else {
+            println!("skipped: mosquitto is not installed (apt-get install mosquitto)");
+            return None;
+        };
+        let end = Instant::now() + Duration::from_secs(10);
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(Instant::now() < end, "mosquitto does not listen");
+            std::thread::sleep(10 * MS);
+        }
+        Some(Self { program, port, _folder: folder })
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        let _ = self.program.kill();
+        let _ = self.program.wait();
+    }
+}
+
+/// An edge node with a device.
+struct Edge {
+    client: Client,
+    incoming: Receiver<(String, Vec<u8>)>,
+    seq: u64,
+}
+
+impl Edge {
+    fn connect(port: u16) -> Self {
+        let (client, mut connection) = Client::new(MqttOptions::new("edge", "127.0.0.1", port), 100);
+        client.subscribe("spBv1.0/+/NCMD/#", QoS::AtLeastOnce).unwrap();
+        client.subscribe("spBv1.0/+/DCMD/#", QoS::AtLeastOnce).unwrap();
+        client.subscribe("spBv1.0/STATE/#", QoS::AtLeastOnce).unwrap();
+        let (out, incoming) = channel();
+        std::thread::spawn(move || {
+            for event in connection.iter().map_while(Result::ok) {
+                if let Event::Incoming(Packet::Publish(message)) = event
+                    && out.send((message.topic, message.payload.to_vec())).is_err()
+                {
+                    return;
+                }
+            }
+        });
+        Self { client, incoming, seq: 0 }
+    }
+
+    fn tell(&mut self, topic: &str, metrics: Vec<Metric>) {
+        let payload = Payload { timestamp: Some(1_700_000_000_000), metrics, seq: Some(self.seq) };
+        self.seq = (self.seq + 1) % 256;
+        let topic = format!("spBv1.0/{topic}");
+        self.client.publish(topic, QoS::AtLeastOnce, false, payload.encode_to_vec()).unwrap();
+    }
+
+    fn birth(&mut self) {
+        self.seq = 0;
+        let session = Metric::new("bdSeq", 8, Value::Long(0));
+        self.tell("Plant/NBIRTH/Edge", vec![session, Metric::new("Uptime", 8, Value::Long(7))]);
+        let temperature = Metric::new("Oven/Temperature", 9, Value::Float(20.5));
+        let setpoint = Metric::new("Setpoint", 3, Value::Int(-5i32 as u32));
+        let device = vec![Metric { alias: Some(1), ..temperature }, Metric { alias: Some(2), ..setpoint }];
+        self.tell("Plant/DBIRTH/Edge/PLC", device);
+    }
+
+    /// Waits for a message of a topic.
+    fn next(&self, topic: &str) -> Vec<u8> {
+        loop {
+            let (found, payload) = self.incoming.recv_timeout(Duration::from_secs(20)).unwrap();
+            if found == topic {
+                return payload;
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edge_node_is_born_tells_takes_commands_and_dies() {
+    let Some(broker) = Broker::start() else { return };
+    for version in ["3.1.1", "5"] {
+        let text = format!(
+            "[[source]]\nname = \"sp\"\ntype = \"sparkplug\"\nurl = \"mqtt://127.0.0.1:{}\"\nversion = \"{version}\"\n\
+             groups = [\"Plant\"]\nhost_id = \"scada-{version}\"\nwritable = true\nretry = \"50 ms\"\n\
+             [[tag]]\nsource = \"sp\"\nname = \"T\"\ngroup = \"Plant\"\nnode = \"Edge\"\ndevice = \"PLC\"\nmetric = \"Oven/Temperature\"\n\
+             scale = 2\nunits = \"°C\"\n",
+            broker.port
+        );
+        let mut edge = Edge::connect(broker.port);
+        let stand = Stand::new(&text).await;
+        let state = edge.next(&format!("spBv1.0/STATE/scada-{version}"));
+        assert!(String::from_utf8(state).unwrap().starts_with("{\"online\":true,\"timestamp\":"));
+        // The host does not know the node, so it asks for a birth.
+        edge.seq = 42;
+        edge.tell("Plant/NDATA/Edge", vec![Metric::new("Uptime", 8, Value::Long(8))]);
+        let command = Payload::decode(edge.next("spBv1.0/Plant/NCMD/Edge").as_slice()).unwrap();
+        assert_eq!(command.metrics[0].name.as_deref(), Some("Node Control/Rebirth"));
+        assert_eq!(command.metrics[0].value, Some(Value::Boolean(true)));
+        edge.birth();
+        stand.until_there("sp/Plant/Edge/PLC/Setpoint").await;
+        stand.value("sp/T", 41.0).await;
+        stand.value("sp/Plant/Edge/Uptime", 7u64).await;
+        stand.value("sp/Plant/Edge/PLC/Setpoint", -5i32).await;
+        let alias = |alias, value| Metric { alias: Some(alias), value: Some(value), ..Metric::default() };
+        edge.tell("Plant/DDATA/Edge/PLC", vec![alias(1, Value::Float(21.0))]);
+        stand.value("sp/T", 42.0).await;
+        stand.write("sp/Plant/Edge/PLC/Setpoint", -7i32).await.unwrap();
+        let command = Payload::decode(edge.next("spBv1.0/Plant/DCMD/Edge/PLC").as_slice()).unwrap();
+        let written = &command.metrics[0];
+        assert_eq!((written.name.as_deref(), written.datatype), (Some("Setpoint"), Some(3)));
+        assert_eq!(written.value, Some(Value::Int(-7i32 as u32)));
+        edge.tell("Plant/DDEATH/Edge/PLC", Vec::new());
+        stand.until("sp/T", |value| value.status() == StatusCode::BAD_NO_COMMUNICATION).await;
+        stand.value("sp/Plant/Edge/Uptime", 7u64).await;
+        // A birth brings it back, as the same variable.
+        edge.birth();
+        stand.value("sp/T", 41.0).await;
+        assert_eq!(stand.source("sp").tags, 3);
+        stand.end().await;
+        let gone = edge.next(&format!("spBv1.0/STATE/scada-{version}"));
+        assert!(String::from_utf8(gone).unwrap().starts_with("{\"online\":false"));
+    }
+}

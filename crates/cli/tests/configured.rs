@@ -375,3 +375,34 @@ fn what_clients_change_of_pubsub_is_there_after_a_restart() {
     let (_, error) = run(2, &["serve", "--config", &config]);
     assert!(error.contains("data set \"none\" name no Variables"), "{error}");
 }
+
+#[test]
+fn clients_read_and_write_the_files_of_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let recipes = folder.path().join("recipes");
+    std::fs::create_dir(&recipes).unwrap();
+    std::fs::write(recipes.join("bread.txt"), "flour").unwrap();
+    let base = "[server]\nbind = [\"127.0.0.1:0\"]\n[security]\npolicies = []\nnone = true\n[identities]\nanonymous = true\n\
+                [permissions]\nunspecified = \"open\"\n[[files]]\nname = \"Recipes\"\n";
+    let missing = write(folder.path(), "missing.toml", &format!("{base}folder = \"nowhere\"\n"));
+    let (_, error) = run(2, &["serve", "--config", &missing]);
+    assert!(error.contains("Recipes") && error.contains("make the folder"), "{error}");
+    let config = write(
+        folder.path(),
+        "server.toml",
+        &format!("{base}folder = \"recipes\"\nwrite = [\"Anonymous\"]\n"),
+    );
+    let server = serve(&config);
+    let url = server.url().to_owned();
+    let (size, _) = run(0, &["read", &url, "/Objects/1:Recipes/1:bread.txt/0:Size"]);
+    assert!(size.contains('5'), "{size}");
+    // What is put there is seen without a restart.
+    std::fs::write(recipes.join("cake.txt"), "sugar").unwrap();
+    let deadline = std::time::Instant::now() + LIMIT;
+    while taktwerk(&["read", &url, "/Objects/1:Recipes/1:cake.txt/0:Size"]).status.code() != Some(0) {
+        assert!(std::time::Instant::now() < deadline, "the server does not look at the folder again");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let (created, _) = run(0, &["call", &url, "i=13387", "-o", "/Objects/1:Recipes", "sweet"]);
+    assert!(created.contains("Recipes/sweet") && recipes.join("sweet").is_dir(), "{created}");
+}

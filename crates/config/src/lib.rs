@@ -17,7 +17,7 @@ pub mod users;
 
 pub use configuration::{
     AdmitSetting, AlarmSection, AlarmsSection, AuditSection, Config, ConfigError, ConfigFile, EXAMPLE,
-    FileKind, IdentitiesSection, JwtSection, LimitsSection, NamedFile, NamespaceSection, NormalValue,
-    PermissionsSection, PubSubSection, RoleSection, SecuritySection, ServerSection, TokensConfig,
-    Unspecified, WebSection, dashboard, line_of, nearest,
+    FileKind, FilesSection, IdentitiesSection, JwtSection, LimitsSection, NamedFile, NamespaceSection,
+    NormalValue, PermissionsSection, PubSubSection, RoleSection, SecuritySection, ServerSection,
+    TokensConfig, Unspecified, WebSection, dashboard, line_of, nearest,
 };

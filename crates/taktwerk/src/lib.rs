@@ -49,6 +49,7 @@
 //! - [`pubsub`]: publishing and subscribing without a connection;
 //! - [`alarms`]: lists of conditions, operators' actions, states that survive a restart;
 //! - [`history`]: stores of history, and what is recorded;
+//! - [`files`]: folders on disk as clients see them;
 //! - [`pki`]: certificates and trust from a folder;
 //! - [`pubsub_model`]: PubSub in a server's address space, and key services;
 //! - [`value`]: Rust types as OPC UA values; [`mod@unit`]: engineering units;
@@ -60,6 +61,7 @@
 pub mod alarms;
 pub mod client;
 pub mod error;
+pub mod files;
 pub mod headroom;
 pub mod history;
 mod lock;

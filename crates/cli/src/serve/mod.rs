@@ -4,6 +4,7 @@ mod alarms;
 mod configured;
 pub(crate) mod control;
 mod durable;
+mod files;
 mod gateway;
 mod headroom;
 mod history;
@@ -284,8 +285,10 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
         None => gateway::Prepared::default(),
     };
     let pubsub = content.pubsub.start(&server)?;
+    let mut shares = None;
     if let Some(configured) = &configured {
         configured.manage(&server)?;
+        shares = files::Shares::start(configured.file(), &server)?;
         history::record(configured.file(), &server)?;
         alarms::add(configured.file(), &server)?;
         configured::check_namespaces(configured.file(), &server.space().namespaces())?;
@@ -331,6 +334,9 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
             return Err(Failure::Environment(
                 "the server ended by itself; see the log, then start it again".to_owned(),
             ));
+        }
+        if let Some(shares) = &mut shares {
+            shares.tick();
         }
         if let Some(configured) = &mut configured {
             configured.refresh();

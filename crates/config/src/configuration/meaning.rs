@@ -115,6 +115,7 @@ impl ConfigFile {
         }
         self.tokens()?;
         self.web()?;
+        self.shares()?;
         let audit = &config.audit;
         if audit.megabytes_per_file == 0 || audit.hours_per_file == 0 || audit.files == 0 {
             return Err(self.section_error(

@@ -3,7 +3,7 @@
 //!
 //! - `sections`: what can stand in a file, with the defaults; `meaning`: from names to roles, permissions and limits; `tokens`:
 //!   access tokens; `changes`: what another file would change; `files`: the files of an installation;
-//!   `alarms`: alarms;
+//!   `alarms`: alarms; `shares`: folders that clients see;
 //! - [`EXAMPLE`]: a file that explains itself, which `taktwerk config init` writes.
 
 mod alarms;
@@ -11,6 +11,7 @@ mod changes;
 mod files;
 mod meaning;
 mod sections;
+mod shares;
 mod tokens;
 
 pub use alarms::{AlarmSection, AlarmsSection, NormalValue};
@@ -19,6 +20,7 @@ pub use sections::{
     AdmitSetting, AuditSection, Config, IdentitiesSection, JwtSection, LimitsSection, NamespaceSection,
     PermissionsSection, PubSubSection, RoleSection, SecuritySection, ServerSection, Unspecified, WebSection,
 };
+pub use shares::FilesSection;
 
 pub use meaning::nearest;
 pub use tokens::TokensConfig;

@@ -1,6 +1,7 @@
 //! What can stand in a configuration file. Everything has a default; what is dangerous is off.
 
 use super::alarms::AlarmsSection;
+use super::shares::FilesSection;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
@@ -47,6 +48,8 @@ pub struct Config {
     pub destination: Vec<IgnoredAny>,
     /// `[alarms]`
     pub alarms: AlarmsSection,
+    /// `[[files]]`
+    pub files: Vec<FilesSection>,
     /// `[durable_subscriptions]`
     pub durable_subscriptions: DurableSection,
 }

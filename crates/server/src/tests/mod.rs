@@ -2,6 +2,7 @@
 
 mod aggregates;
 mod alarms;
+mod aliases;
 mod attacks;
 mod attribute;
 mod audit;

@@ -17,6 +17,7 @@ pub mod history;
 pub mod item;
 pub mod node_id;
 pub mod node_management;
+pub mod query;
 pub mod subscription;
 
 pub use attribute::Attribute;
@@ -28,6 +29,7 @@ pub use history::{HistoryPage, HistoryPages, HistoryQuery, HistoryRange};
 pub use item::Item;
 pub use node_id::ToNodeId;
 pub use node_management::NewNode;
+pub use query::NodeQuery;
 pub use subscription::{Change, Subscription, SubscriptionHandle, SubscriptionOptions, Update, Updates};
 pub use taktwerk_client::condition::{ConditionEvent, TableChange, calls};
 pub use taktwerk_client::{

@@ -1,0 +1,231 @@
+//! AliasNames (Part 17): other names of nodes, by which clients find them without browsing.
+//!
+//! An alias is an Object of the type AliasNameType below a category, with AliasFor references to what it stands for. FindAlias
+//! goes through the category and those below it whenever it is called, so that aliases of NodeSets, of clients and of the
+//! application are all found, and nothing is kept for them.
+
+use super::build::Under;
+use super::error::NodeError;
+use super::nodes::Nodes;
+use super::spec::NodeSpec;
+use super::{AddressSpace, NodeIx};
+use crate::authorization::{Decisions, Grant};
+use crate::callback::{CallContext, MethodCall, MethodHandler, MethodResult};
+use crate::content_filter::like::Pattern;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Weak};
+use taktwerk_crypto::MessageSecurityMode;
+use taktwerk_schema::ids::{method_ids, object_type_ids, reference_type_ids};
+use taktwerk_schema::{AliasNameDataType, NodeClass, PermissionType};
+use taktwerk_types::{ExpandedNodeId, NodeId, QualifiedName, StatusCode, UaString, UtcTime, Variant};
+
+/// Aliases that one call returns; beyond: Bad_ResponseTooLarge.
+const FOUND_MAX: usize = 10_000;
+/// Longest pattern, in bytes.
+const PATTERN_LEN_MAX: usize = 1024;
+/// References that are followed before others get the nodes.
+const REFERENCES_AT_ONCE: usize = 1024;
+/// The FindAlias methods there are: of the type, and of the categories of namespace 0.
+const METHODS: [u32; 4] = [
+    method_ids::ALIAS_NAME_CATEGORY_TYPE_FIND_ALIAS,
+    method_ids::ALIASES_FIND_ALIAS,
+    method_ids::TAG_VARIABLES_FIND_ALIAS,
+    method_ids::TOPICS_FIND_ALIAS,
+];
+
+impl AddressSpace {
+    /// Gives a node another name in a category of aliases, such as TagVariables (i=23479) for Variables. A name that is
+    /// there already stands for this node too.
+    ///
+    /// # Errors
+    /// There is no such node or category, or the alias stands for the node already.
+    pub fn add_alias(
+        &self,
+        category: &NodeId,
+        alias: &str,
+        node: &NodeId,
+        now: UtcTime,
+    ) -> Result<(), NodeError> {
+        let name = QualifiedName::new(1, alias);
+        let known = {
+            let mut nodes = self.write();
+            nodes.find(node)?;
+            let category = nodes.find(category)?;
+            // Categories have thousands of aliases.
+            nodes.child_indexed(category, &name).map(|known| nodes.id_of(known))
+        };
+        let id = known.unwrap_or_else(|| NodeId::string(1, format!("Aliases/{category}/{alias}")));
+        if !self.contains(&id) {
+            let under = Under {
+                parent: category,
+                reference_type: &NodeId::numeric(0, reference_type_ids::ORGANIZES),
+                type_definition: Some(&NodeId::numeric(0, object_type_ids::ALIAS_NAME_TYPE)),
+            };
+            self.add_node(NodeSpec::object(id.clone(), name), under, now)?;
+        }
+        self.add_reference(&id, &NodeId::numeric(0, reference_type_ids::ALIAS_FOR), node)
+    }
+
+    /// Implements FindAlias.
+    pub(crate) fn install_aliases(self: &Arc<Self>) {
+        let find = Arc::new(FindAlias(Arc::downgrade(self)));
+        for id in METHODS {
+            // Namespace 0 has them.
+            let _ = self.set_method(&NodeId::numeric(0, id), Arc::clone(&find) as Arc<dyn MethodHandler>);
+        }
+    }
+
+    /// FindAlias (Part 17 §6.3.2).
+    fn find_alias(&self, caller: &CallContext, inputs: Vec<Variant>) -> MethodResult {
+        let invalid = StatusCode::BAD_INVALID_ARGUMENT;
+        let mut inputs = inputs.into_iter();
+        let pattern = inputs.next().and_then(|value| UaString::try_from(value).ok()).ok_or(invalid)?;
+        let filter = inputs.next().and_then(|value| NodeId::try_from(value).ok()).unwrap_or_default();
+        if pattern.as_str().is_empty() || pattern.as_str().len() > PATTERN_LEN_MAX {
+            return Err(invalid);
+        }
+        let mut search = {
+            let nodes = self.read();
+            let mode = if caller.encrypted {
+                MessageSecurityMode::SignAndEncrypt
+            } else {
+                MessageSecurityMode::None
+            };
+            let grant = Grant { roles: Arc::clone(&caller.roles), mode };
+            Search::new(
+                &nodes,
+                Decisions::new(nodes.access(), grant),
+                &caller.object_id,
+                &filter,
+                pattern.as_str(),
+            )?
+        };
+        loop {
+            let is_done = search.go_on(&self.read())?;
+            if is_done {
+                break;
+            }
+            self.give_way();
+        }
+        Ok(vec![Variant::from_structures(&search.found)])
+    }
+}
+
+/// It may look at many nodes: it runs on a worker thread.
+struct FindAlias(Weak<AddressSpace>);
+
+impl MethodHandler for FindAlias {
+    fn call(&self, context: &CallContext, inputs: Vec<Variant>) -> MethodCall {
+        let (space, context) = (self.0.upgrade(), context.clone());
+        MethodCall::Blocking(Box::new(move || {
+            space.ok_or(StatusCode::BAD_SHUTDOWN)?.find_alias(&context, inputs)
+        }))
+    }
+}
+
+struct Search {
+    decisions: Decisions,
+    pattern: Pattern,
+    reference_type: NodeIx,
+    /// Categories that are left; the last one is under way, at the reference with this number.
+    left: Vec<NodeIx>,
+    position: usize,
+    seen: BTreeSet<NodeIx>,
+    found: Vec<AliasNameDataType>,
+}
+
+impl Search {
+    fn new(
+        nodes: &Nodes,
+        decisions: Decisions,
+        category: &NodeId,
+        filter: &NodeId,
+        pattern: &str,
+    ) -> Result<Self, StatusCode> {
+        let category = nodes.resolve(category.as_ref()).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
+        let alias_for = NodeIx::ns0(reference_type_ids::ALIAS_FOR);
+        let reference_type = if filter.is_null() {
+            alias_for
+        } else {
+            let invalid = StatusCode::BAD_INVALID_ARGUMENT;
+            let ix = nodes.resolve(filter.as_ref()).ok_or(invalid)?;
+            let is_type = nodes.view(ix).is_some_and(|view| view.class() == NodeClass::REFERENCE_TYPE);
+            if is_type { ix } else { return Err(invalid) }
+        };
+        Ok(Self {
+            decisions,
+            pattern: Pattern::new(pattern),
+            reference_type,
+            left: vec![category],
+            position: 0,
+            seen: BTreeSet::from([category]),
+            found: Vec::new(),
+        })
+    }
+
+    /// Follows some references; true at the end.
+    fn go_on(&mut self, nodes: &Nodes) -> Result<bool, StatusCode> {
+        let Some(category) = self.left.last().copied() else { return Ok(true) };
+        let mut children = Vec::new();
+        let mut position = self.position;
+        let hierarchical = NodeIx::ns0(reference_type_ids::HIERARCHICAL_REFERENCES);
+        nodes.references_from(category, self.position, |at, reference| {
+            position = at + 1;
+            if reference.is_forward && nodes.is_subtype(reference.reference_type, hierarchical) {
+                children.push(reference.target);
+            }
+            position - self.position < REFERENCES_AT_ONCE
+        });
+        let is_at_end = position - self.position < REFERENCES_AT_ONCE;
+        self.position = position;
+        if is_at_end {
+            self.left.pop();
+            self.position = 0;
+        }
+        // What is below goes first if it was found here: its category is on top then, and this one begins anew behind it.
+        let mut below = Vec::new();
+        for child in children {
+            if !self.decisions.allows(nodes, child, PermissionType::BROWSE) {
+                continue;
+            }
+            let Some(kind) = nodes.forward_target(child, reference_type_ids::HAS_TYPE_DEFINITION) else {
+                continue;
+            };
+            if nodes.is_subtype(kind, NodeIx::ns0(object_type_ids::ALIAS_NAME_TYPE)) {
+                self.look_at(nodes, child);
+            } else if nodes.is_subtype(kind, NodeIx::ns0(object_type_ids::ALIAS_NAME_CATEGORY_TYPE))
+                && self.seen.insert(child)
+            {
+                below.push(child);
+            }
+        }
+        // Under the one that is under way, so that its position stays its own.
+        let at = self.left.len() - usize::from(!is_at_end);
+        self.left.splice(at..at, below);
+        if self.found.len() > FOUND_MAX {
+            return Err(StatusCode::BAD_RESPONSE_TOO_LARGE);
+        }
+        Ok(self.left.is_empty())
+    }
+
+    fn look_at(&mut self, nodes: &Nodes, alias: NodeIx) {
+        let Some(name) = nodes.view(alias).map(|view| view.browse_name()) else { return };
+        if !self.pattern.matches(name.name.as_str()) {
+            return;
+        }
+        let mut referenced_nodes = Vec::new();
+        nodes.references(alias, |reference| {
+            if reference.is_forward
+                && nodes.is_subtype(reference.reference_type, self.reference_type)
+                && self.decisions.allows(nodes, reference.target, PermissionType::BROWSE)
+            {
+                referenced_nodes.push(ExpandedNodeId::from(nodes.id_of(reference.target)));
+            }
+            referenced_nodes.len() < FOUND_MAX
+        });
+        // One without a reference of the wanted type is none of those that were asked for.
+        if !referenced_nodes.is_empty() {
+            self.found.push(AliasNameDataType { alias_name: name, referenced_nodes });
+        }
+    }
+}

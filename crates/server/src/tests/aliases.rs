@@ -1,0 +1,127 @@
+//! AliasNames and FindAlias (Part 17).
+
+use super::attribute::{add, variable};
+use super::*;
+use crate::authorization::Access;
+use crate::space::NodeSpec;
+use crate::space::build::Under;
+use schema::{AliasNameDataType, CallMethodRequest, CallRequest, PermissionType};
+use taktwerk_schema::ids::{method_ids, object_ids, object_type_ids, reference_type_ids as r};
+use taktwerk_types::{ArrayValues, BuiltInType, QualifiedName, Variant};
+
+const ALIASES: NodeId = NodeId::numeric(0, object_ids::ALIASES);
+const TAGS: NodeId = NodeId::numeric(0, object_ids::TAG_VARIABLES);
+
+fn find(
+    client: &mut Client,
+    server: &mut Server,
+    category: NodeId,
+    pattern: &str,
+    filter: NodeId,
+) -> Result<Vec<(String, Vec<NodeId>)>, StatusCode> {
+    let request = CallRequest {
+        request_header: client.header(),
+        methods_to_call: vec![CallMethodRequest {
+            object_id: category,
+            method_id: NodeId::numeric(0, method_ids::ALIAS_NAME_CATEGORY_TYPE_FIND_ALIAS),
+            input_arguments: vec![pattern.into(), filter.into()],
+        }],
+    };
+    let result = client.call(server, &request).unwrap().results.remove(0);
+    if result.status_code.is_bad() {
+        return Err(result.status_code);
+    }
+    let Variant::Array(array) = &result.output_arguments[0] else { panic!("{result:?}") };
+    let ArrayValues::ExtensionObject(objects) = &array.values else { panic!("{array:?}") };
+    let alias = |alias: AliasNameDataType| {
+        let nodes = alias.referenced_nodes.into_iter().map(|node| node.node_id);
+        (alias.alias_name.name.as_str().to_owned(), nodes.collect())
+    };
+    Ok(objects.iter().map(|object| alias(object.decode().unwrap())).collect())
+}
+
+fn id(number: u32) -> NodeId {
+    NodeId::numeric(1, number)
+}
+
+fn plant() -> (Server, Client) {
+    let mut server = Server::new();
+    for number in 1..=3 {
+        add(&server, variable(number, BuiltInType::Double, 1.0));
+    }
+    // A category below TagVariables.
+    let under = Under {
+        parent: &TAGS,
+        reference_type: &r::ORGANIZES.into(),
+        type_definition: Some(&object_type_ids::ALIAS_NAME_CATEGORY_TYPE.into()),
+    };
+    let line = NodeSpec::object(id(100), QualifiedName::new(1, "Line 2"));
+    server.space.add_node(line, under, server.now.utc).unwrap();
+    for (category, alias, node) in
+        [(TAGS, "TIC101", 1), (TAGS, "TIC102", 2), (TAGS, "TIC102", 3), (id(100), "FIC201", 3)]
+    {
+        server.space.add_alias(&category, alias, &id(node), server.now.utc).unwrap();
+    }
+    let client = server.session();
+    (server, client)
+}
+
+#[test]
+fn aliases_are_found_by_patterns_in_a_category_and_below() {
+    let (mut server, mut client) = plant();
+    let mut all = |category: NodeId, pattern: &str| {
+        let mut found = find(&mut client, &mut server, category, pattern, NodeId::NULL).unwrap();
+        found.sort();
+        found
+    };
+    let one = ("TIC101".to_owned(), vec![id(1)]);
+    let two = ("TIC102".to_owned(), vec![id(2), id(3)]);
+    let three = ("FIC201".to_owned(), vec![id(3)]);
+    assert_eq!(all(TAGS, "TIC101"), std::slice::from_ref(&one));
+    assert_eq!(all(TAGS, "TIC%"), [one.clone(), two.clone()]);
+    assert_eq!(all(ALIASES, "%"), [three.clone(), one, two.clone()]);
+    assert_eq!(all(id(100), "_IC2[0-9]1"), [three]);
+    assert_eq!(all(TAGS, "%102"), [two]);
+    assert_eq!(all(NodeId::numeric(0, object_ids::TOPICS), "%"), []);
+    let again = server.space.add_alias(&TAGS, "TIC101", &id(1), server.now.utc);
+    assert!(again.is_err(), "it stands for it already");
+    assert!(server.space.add_alias(&TAGS, "X", &id(99), server.now.utc).is_err());
+}
+
+#[test]
+fn wrong_arguments_and_the_filter() {
+    let (mut server, mut client) = plant();
+    let mut find = |pattern: &str, filter: NodeId| find(&mut client, &mut server, TAGS, pattern, filter);
+    assert_eq!(find("", NodeId::NULL), Err(StatusCode::BAD_INVALID_ARGUMENT));
+    assert_eq!(find(&"%a".repeat(600), NodeId::NULL), Err(StatusCode::BAD_INVALID_ARGUMENT));
+    assert_eq!(find("%", id(1)), Err(StatusCode::BAD_INVALID_ARGUMENT));
+    assert_eq!(find("%", r::ORGANIZES.into()).unwrap(), []);
+    assert_eq!(find("%", r::ALIAS_FOR.into()).unwrap().len(), 3);
+    assert_eq!(find("%", r::NON_HIERARCHICAL_REFERENCES.into()).unwrap().len(), 3);
+}
+
+#[test]
+fn what_the_caller_may_not_see_is_not_found() {
+    let (mut server, mut client) = plant();
+    let nobody: Vec<(NodeId, PermissionType)> = Vec::new();
+    server.space.set_access(&id(3), Access::roles(nobody)).unwrap();
+    let mut found = find(&mut client, &mut server, TAGS, "%", NodeId::NULL).unwrap();
+    found.sort();
+    assert_eq!(found, [("TIC101".to_owned(), vec![id(1)]), ("TIC102".to_owned(), vec![id(2)])]);
+}
+
+#[test]
+fn many_are_found_in_pieces_and_too_many_are_refused() {
+    let (mut server, mut client) = plant();
+    for number in 0..5000 {
+        server.space.add_alias(&id(100), &format!("P{number}"), &id(1), server.now.utc).unwrap();
+    }
+    assert_eq!(find(&mut client, &mut server, TAGS, "P%", NodeId::NULL).unwrap().len(), 5000);
+    assert_eq!(find(&mut client, &mut server, TAGS, "P4999", NodeId::NULL).unwrap().len(), 1);
+    assert_eq!(find(&mut client, &mut server, TAGS, "%", NodeId::NULL).unwrap().len(), 5003);
+    for number in 5000..10_001 {
+        server.space.add_alias(&TAGS, &format!("P{number}"), &id(1), server.now.utc).unwrap();
+    }
+    let all = find(&mut client, &mut server, TAGS, "P%", NodeId::NULL);
+    assert_eq!(all, Err(StatusCode::BAD_RESPONSE_TOO_LARGE));
+}

@@ -1,0 +1,244 @@
+//! The Methods of FileType (Part 20 §4.2) and FileDirectoryType (§4.3). They are those of the types: each object refers to them,
+//! and the object that is passed says which file or directory is meant.
+
+use super::disk::Route;
+use super::handles::{Open, OpenMode, status_of};
+use super::{Inner, Shared, Target, nodes};
+use crate::error::BuildError;
+use crate::lock::lock;
+use crate::space::ns0;
+use std::sync::{Arc, Mutex, Weak};
+use taktwerk_schema::ids::method_ids;
+use taktwerk_server::callback::{CallContext, MethodCall, MethodHandler};
+use taktwerk_types::{ByteString, NodeId, StatusCode, UaString, Variant};
+
+type Outcome = Result<Vec<Variant>, StatusCode>;
+type Run = fn(&Arc<Inner>, &CallContext, Inputs) -> Outcome;
+
+/// What each Method does.
+const METHODS: [(u32, Run); 10] = [
+    (method_ids::FILE_TYPE_OPEN, open),
+    (method_ids::FILE_TYPE_CLOSE, close),
+    (method_ids::FILE_TYPE_READ, read),
+    (method_ids::FILE_TYPE_WRITE, write),
+    (method_ids::FILE_TYPE_GET_POSITION, get_position),
+    (method_ids::FILE_TYPE_SET_POSITION, set_position),
+    (method_ids::FILE_DIRECTORY_TYPE_CREATE_DIRECTORY, create_directory),
+    (method_ids::FILE_DIRECTORY_TYPE_CREATE_FILE, create_file),
+    (method_ids::FILE_DIRECTORY_TYPE_DELETE_FILE_SYSTEM_OBJECT, delete),
+    (method_ids::FILE_DIRECTORY_TYPE_MOVE_OR_COPY, move_or_copy),
+];
+
+/// The arguments of a call; their number and types were checked.
+struct Inputs(std::vec::IntoIter<Variant>);
+
+impl Inputs {
+    fn take<T: TryFrom<Variant>>(&mut self) -> Result<T, StatusCode> {
+        self.0.next().and_then(|value| value.try_into().ok()).ok_or(StatusCode::BAD_INVALID_ARGUMENT)
+    }
+
+    fn text(&mut self) -> Result<String, StatusCode> {
+        match self.0.next() {
+            None | Some(Variant::Empty) => Ok(String::new()),
+            Some(value) => UaString::try_from(value)
+                .map(|text| text.as_str().to_owned())
+                .map_err(|_| StatusCode::BAD_INVALID_ARGUMENT),
+        }
+    }
+}
+
+/// A Method that runs on a worker thread.
+struct Method(Weak<Inner>, Run);
+
+impl MethodHandler for Method {
+    fn call(&self, context: &CallContext, inputs: Vec<Variant>) -> MethodCall {
+        let (inner, run, context) = (self.0.upgrade(), self.1, context.clone());
+        MethodCall::Blocking(Box::new(move || {
+            let inner = inner.ok_or(StatusCode::BAD_NOT_SUPPORTED)?;
+            run(&inner, &context, Inputs(inputs.into_iter()))
+        }))
+    }
+}
+
+pub(super) fn install(inner: &Arc<Inner>) -> Result<(), BuildError> {
+    METHODS.iter().try_for_each(|(id, run)| {
+        Ok(inner.space.set_method(&ns0(*id), Arc::new(Method(Arc::downgrade(inner), *run)))?)
+    })
+}
+
+fn open_file(
+    inner: &Inner,
+    caller: &CallContext,
+    (target, shared): (&Target, &Shared),
+    mode: OpenMode,
+) -> Result<u32, StatusCode> {
+    if mode.write {
+        shared.options.check_write(caller)?;
+    } else {
+        shared.options.check_read(caller)?;
+    }
+    // Nothing that may wait for a disk happens while the handles are locked: a shard asks for their number.
+    let file = shared.folder.file(&target.route, mode.write).map_err(|error| status_of(&error))?;
+    let open = Open::new(file, mode, shared.options.file_bytes_max).map_err(|error| status_of(&error))?;
+    let at = (target.folder, &target.route);
+    let (number, open) = lock(&inner.handles).open(caller, at, mode, open)?;
+    if mode.erase {
+        // Now nobody else has it open.
+        lock(&open).erase()?;
+    }
+    Ok(number)
+}
+
+fn open(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
+    let (target, shared) = inner.target(&caller.object_id, false)?;
+    let mode = OpenMode::new(inputs.take()?)?;
+    Ok(vec![open_file(inner, caller, (&target, &shared), mode)?.into()])
+}
+
+/// The open file of a call, and the folder that it is in.
+fn opened(
+    inner: &Inner,
+    caller: &CallContext,
+    inputs: &mut Inputs,
+) -> Result<(Arc<Mutex<Open>>, Arc<Shared>), StatusCode> {
+    let (target, shared) = inner.target(&caller.object_id, false)?;
+    let open = lock(&inner.handles).get(caller, (target.folder, &target.route), inputs.take()?)?;
+    Ok((open, shared))
+}
+
+fn close(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
+    let (target, _) = inner.target(&caller.object_id, false)?;
+    lock(&inner.handles).close(caller, (target.folder, &target.route), inputs.take()?)?;
+    Ok(Vec::new())
+}
+
+fn read(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
+    let (open, shared) = opened(inner, caller, &mut inputs)?;
+    // Roles may have changed since it was opened.
+    shared.options.check_read(caller)?;
+    let bytes = lock(&open).read(inputs.take()?)?;
+    Ok(vec![ByteString::from(bytes).into()])
+}
+
+fn write(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
+    let (open, shared) = opened(inner, caller, &mut inputs)?;
+    shared.options.check_write(caller)?;
+    let data: ByteString = inputs.take()?;
+    lock(&open).write(data.as_bytes(), |bytes| shared.grow(bytes))?;
+    Ok(Vec::new())
+}
+
+fn get_position(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
+    let (open, _) = opened(inner, caller, &mut inputs)?;
+    let position = lock(&open).position();
+    Ok(vec![position.into()])
+}
+
+fn set_position(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
+    let (open, _) = opened(inner, caller, &mut inputs)?;
+    lock(&open).seek(inputs.take()?)?;
+    Ok(Vec::new())
+}
+
+/// The directory that a method is called on, if the caller may change it.
+fn writable(inner: &Inner, caller: &CallContext) -> Result<(Target, Arc<Shared>), StatusCode> {
+    let (target, shared) = inner.target(&caller.object_id, true)?;
+    shared.options.check_write(caller)?;
+    Ok((target, shared))
+}
+
+fn new_route(inner: &Inner, target: &Target, shared: &Shared, name: &str) -> Result<Route, StatusCode> {
+    let count = lock(&inner.nodes).values().filter(|known| known.folder == target.folder).count();
+    if count > shared.options.entries_max {
+        return Err(StatusCode::BAD_RESOURCE_UNAVAILABLE);
+    }
+    target.route.join(name).ok_or(StatusCode::BAD_BROWSE_NAME_INVALID)
+}
+
+/// Shows what has changed, and gives the node of something new.
+fn shown(inner: &Arc<Inner>, folder: usize, route: &Route) -> Result<NodeId, StatusCode> {
+    nodes::refresh(inner, folder).map_err(|error| status_of(&error))?;
+    nodes::find(inner, folder, route).ok_or(StatusCode::BAD_RESOURCE_UNAVAILABLE)
+}
+
+/// CreateDirectory (Part 20 §4.3.3).
+fn create_directory(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
+    let (target, shared) = writable(inner, caller)?;
+    let route = new_route(inner, &target, &shared, &inputs.text()?)?;
+    shared.folder.create_directory(&route).map_err(|error| status_of(&error))?;
+    Ok(vec![shown(inner, target.folder, &route)?.into()])
+}
+
+/// CreateFile (Part 20 §4.3.4).
+fn create_file(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
+    let (target, shared) = writable(inner, caller)?;
+    let route = new_route(inner, &target, &shared, &inputs.text()?)?;
+    let opens: bool = inputs.take()?;
+    shared.folder.create_file(&route).map_err(|error| status_of(&error))?;
+    let node = shown(inner, target.folder, &route)?;
+    let handle = if opens {
+        let file = Target { route, is_directory: false, ..target };
+        // Part 20 §4.3.4: it is opened for reading and writing.
+        open_file(inner, caller, (&file, &shared), OpenMode::new(3)?)?
+    } else {
+        0
+    };
+    Ok(vec![node.into(), handle.into()])
+}
+
+/// Something in the directory that a method is called on.
+fn member(inner: &Inner, directory: &Target, node: &NodeId) -> Result<Target, StatusCode> {
+    let target = lock(&inner.nodes).get(node).cloned().ok_or(StatusCode::BAD_NOT_FOUND)?;
+    let is_member = target.folder == directory.folder
+        && target.route.split().is_some_and(|(parent, _)| parent == directory.route);
+    if is_member { Ok(target) } else { Err(StatusCode::BAD_NOT_FOUND) }
+}
+
+/// Delete (Part 20 §4.3.5): a directory with all that is in it.
+fn delete(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
+    let (directory, shared) = writable(inner, caller)?;
+    let target = member(inner, &directory, &inputs.take()?)?;
+    if lock(&inner.handles).is_used(target.folder, &target.route) {
+        return Err(StatusCode::BAD_INVALID_STATE);
+    }
+    let deleted = shared.folder.delete(&target.route);
+    // Also what could be deleted of a directory that could not be deleted as a whole is no longer shown.
+    nodes::refresh(inner, target.folder).map_err(|error| status_of(&error))?;
+    deleted.map_err(|error| status_of(&error))?;
+    Ok(Vec::new())
+}
+
+/// MoveOrCopy (Part 20 §4.3.6), within one shared folder. Directories are moved and not copied.
+fn move_or_copy(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
+    let (directory, shared) = writable(inner, caller)?;
+    let (object, to): (NodeId, NodeId) = (inputs.take()?, inputs.take()?);
+    let (copies, name): (bool, String) = (inputs.take()?, inputs.text()?);
+    let target = member(inner, &directory, &object)?;
+    let (into, _) = inner.target(&to, true).map_err(|_| StatusCode::BAD_NOT_FOUND)?;
+    if into.folder != target.folder {
+        return Err(StatusCode::BAD_NOT_SUPPORTED);
+    }
+    let old_name = target.route.split().map(|(_, name)| name.to_owned()).unwrap_or_default();
+    let name = if name.is_empty() { old_name } else { name };
+    let route = new_route(inner, &into, &shared, &name)?;
+    if copies {
+        if target.is_directory {
+            return Err(StatusCode::BAD_NOT_SUPPORTED);
+        }
+        let stat = shared.folder.stat(&target.route).map_err(|error| status_of(&error))?;
+        if stat.size > shared.options.file_bytes_max {
+            return Err(StatusCode::BAD_RESOURCE_UNAVAILABLE);
+        }
+        shared.grow(stat.size)?;
+        shared.folder.copy(&target.route, &route).map_err(|error| status_of(&error))?;
+    } else {
+        if lock(&inner.handles).is_used(target.folder, &target.route) {
+            return Err(StatusCode::BAD_INVALID_STATE);
+        }
+        if route.is_within(&target.route) {
+            return Err(StatusCode::BAD_INVALID_ARGUMENT);
+        }
+        shared.folder.rename(&target.route, &route).map_err(|error| status_of(&error))?;
+    }
+    Ok(vec![shown(inner, target.folder, &route)?.into()])
+}

@@ -1,0 +1,229 @@
+//! Files on disk as clients see them: FileType and FileDirectoryType (Part 20 §4.2, §4.3).
+//!
+//! ```no_run
+//! # fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use taktwerk::files::{FileSystem, FolderOptions};
+//!
+//! let server = taktwerk::Server::builder().bind("127.0.0.1:0").anonymous().build()?;
+//! let files = FileSystem::new(&server)?;
+//! let recipes = server.namespace("urn:example").folder("Machine")?;
+//! files.share(&recipes, "Recipes", "/var/lib/machine/recipes", FolderOptions::default())?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Nothing leads out of a shared folder: names are checked, and symbolic links are neither shown nor followed. Methods run on
+//! worker threads. Open files belong to the session that opened them and are charged to it.
+//!
+//! - `disk`: the folder; `handles`: what is open; `methods`: what clients call; `nodes`: what they see.
+
+mod disk;
+mod handles;
+mod methods;
+mod nodes;
+
+use crate::error::BuildError;
+use crate::lock::lock;
+use crate::server::Server;
+use crate::space::{Node, Space};
+use disk::{Folder, Route};
+use handles::Handles;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use taktwerk_server::callback::CallContext;
+use taktwerk_types::{NodeId, StatusCode};
+
+/// Who may do what with a shared folder, and how much fits into it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FolderOptions {
+    /// Roles that may read. Empty, the default: all who may call methods.
+    pub read: Vec<NodeId>,
+    /// Roles that may write, create, move and delete, and read. Empty, the default: nobody may.
+    pub write: Vec<NodeId>,
+    /// Largest file that clients write, in bytes. Default: 64 MiB.
+    pub file_bytes_max: u64,
+    /// Bytes of all files beyond which clients cannot write more. Default: 1 GiB.
+    pub bytes_max: u64,
+    /// Files and directories that are shown. Default: 10 000.
+    pub entries_max: usize,
+}
+
+impl Default for FolderOptions {
+    fn default() -> Self {
+        Self {
+            read: Vec::new(),
+            write: Vec::new(),
+            file_bytes_max: 64 << 20,
+            bytes_max: 1 << 30,
+            entries_max: 10_000,
+        }
+    }
+}
+
+impl FolderOptions {
+    /// For roles that may read.
+    #[must_use]
+    pub fn read(mut self, roles: impl Into<Vec<NodeId>>) -> Self {
+        self.read = roles.into();
+        self
+    }
+
+    /// For roles that may write.
+    #[must_use]
+    pub fn write(mut self, roles: impl Into<Vec<NodeId>>) -> Self {
+        self.write = roles.into();
+        self
+    }
+
+    /// With room for so many bytes of all files.
+    #[must_use]
+    pub fn bytes_max(mut self, bytes: u64) -> Self {
+        self.bytes_max = bytes;
+        self.file_bytes_max = self.file_bytes_max.min(bytes);
+        self
+    }
+
+    fn check_write(&self, caller: &CallContext) -> Result<(), StatusCode> {
+        let may = caller.roles.iter().any(|role| self.write.contains(role));
+        if may { Ok(()) } else { Err(StatusCode::BAD_USER_ACCESS_DENIED) }
+    }
+
+    fn check_read(&self, caller: &CallContext) -> Result<(), StatusCode> {
+        if self.read.is_empty() || caller.roles.iter().any(|role| self.read.contains(role)) {
+            return Ok(());
+        }
+        self.check_write(caller)
+    }
+}
+
+/// A folder that is shared.
+#[derive(Debug)]
+struct Shared {
+    folder: Folder,
+    options: FolderOptions,
+    namespace: u16,
+    /// Bytes of all files, as far as they are known: counted when the folder is looked at, and what is written since.
+    used: AtomicU64,
+}
+
+impl Shared {
+    /// Notes that a file grows.
+    fn grow(&self, bytes: u64) -> Result<(), StatusCode> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let fits = |used: u64| used.checked_add(bytes).filter(|sum| *sum <= self.options.bytes_max);
+        match self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(StatusCode::BAD_RESOURCE_UNAVAILABLE),
+        }
+    }
+}
+
+/// What a node stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Target {
+    /// The number of the shared folder.
+    folder: usize,
+    route: Route,
+    is_directory: bool,
+}
+
+struct Inner {
+    space: Space,
+    folders: Mutex<Vec<Arc<Shared>>>,
+    nodes: Mutex<BTreeMap<NodeId, Target>>,
+    handles: Mutex<Handles>,
+    /// One change of what is shown at a time.
+    changing: Mutex<()>,
+}
+
+impl Inner {
+    fn folder(&self, number: usize) -> Result<Arc<Shared>, StatusCode> {
+        lock(&self.folders).get(number).cloned().ok_or(StatusCode::BAD_NOT_FOUND)
+    }
+
+    /// What the object is that a method is called on.
+    fn target(&self, node: &NodeId, is_directory: bool) -> Result<(Target, Arc<Shared>), StatusCode> {
+        let target =
+            lock(&self.nodes).get(node).cloned().filter(|target| target.is_directory == is_directory);
+        let target = target.ok_or(StatusCode::BAD_NOT_SUPPORTED)?;
+        let folder = self.folder(target.folder)?;
+        Ok((target, folder))
+    }
+}
+
+/// The files of a server. One for each server; it may share many folders.
+#[derive(Clone)]
+pub struct FileSystem(Arc<Inner>);
+
+impl core::fmt::Debug for FileSystem {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("FileSystem").finish_non_exhaustive()
+    }
+}
+
+impl FileSystem {
+    /// Implements the Methods of FileType and FileDirectoryType.
+    ///
+    /// # Errors
+    /// Never, as long as namespace 0 has these types.
+    pub fn new(server: &Server) -> Result<Self, BuildError> {
+        let inner = Arc::new(Inner {
+            space: Arc::clone(server.space()),
+            folders: Mutex::default(),
+            nodes: Mutex::default(),
+            handles: Mutex::default(),
+            changing: Mutex::default(),
+        });
+        methods::install(&inner)?;
+        Ok(Self(inner))
+    }
+
+    /// Shows a folder on disk below a node.
+    ///
+    /// # Errors
+    /// The folder cannot be read, or the node has such a child already.
+    pub fn share(
+        &self,
+        parent: &Node,
+        name: &str,
+        folder: impl AsRef<Path>,
+        options: FolderOptions,
+    ) -> Result<Node, BuildError> {
+        let path = folder.as_ref();
+        let failed = |source| BuildError::File { path: path.to_owned(), source };
+        let folder = Folder::open(path).map_err(failed)?;
+        let id = parent.child_id(name);
+        let shared =
+            Arc::new(Shared { folder, options, namespace: parent.namespace, used: AtomicU64::new(0) });
+        nodes::add_directory(&self.0, &shared, &id, parent.child_name(name), &parent.id)?;
+        let number = {
+            let mut folders = lock(&self.0.folders);
+            folders.push(Arc::clone(&shared));
+            folders.len() - 1
+        };
+        let target = Target { folder: number, route: Route::default(), is_directory: true };
+        lock(&self.0.nodes).insert(id.clone(), target);
+        nodes::refresh(&self.0, number).map_err(failed)?;
+        Ok(Node { space: Arc::clone(&parent.space), id, namespace: parent.namespace })
+    }
+
+    /// Looks at the folders again: what others have added or deleted there is shown then. It reads all directories, so it
+    /// belongs on a thread that may wait.
+    ///
+    /// # Errors
+    /// The first folder that cannot be read; the others are shown.
+    pub fn refresh(&self) -> std::io::Result<()> {
+        let count = lock(&self.0.folders).len();
+        let mut first = Ok(());
+        for number in 0..count {
+            let refreshed = nodes::refresh(&self.0, number);
+            first = first.and(refreshed);
+        }
+        first
+    }
+}

@@ -1,0 +1,232 @@
+//! The objects of files and directories, kept equal to what is on disk.
+
+use super::disk::{Entry, Route};
+use super::{Inner, Shared, Target};
+use crate::error::BuildError;
+use crate::lock::lock;
+use crate::space::{now, ns0};
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use taktwerk_schema::PermissionType;
+use taktwerk_schema::ids::{
+    data_type_ids, method_ids, object_type_ids, reference_type_ids as r, variable_type_ids,
+};
+use taktwerk_server::authorization::Access;
+use taktwerk_server::callback::{SourceRead, ValueSource};
+use taktwerk_server::space::build::Under;
+use taktwerk_server::space::{NodeError, NodeSpec};
+use taktwerk_types::{DataValue, Identifier, NodeId, QualifiedName, StatusCode, UtcTime, Variant};
+
+const OF_FILES: [u32; 6] = [
+    method_ids::FILE_TYPE_OPEN,
+    method_ids::FILE_TYPE_CLOSE,
+    method_ids::FILE_TYPE_READ,
+    method_ids::FILE_TYPE_WRITE,
+    method_ids::FILE_TYPE_GET_POSITION,
+    method_ids::FILE_TYPE_SET_POSITION,
+];
+const OF_DIRECTORIES: [u32; 4] = [
+    method_ids::FILE_DIRECTORY_TYPE_CREATE_DIRECTORY,
+    method_ids::FILE_DIRECTORY_TYPE_CREATE_FILE,
+    method_ids::FILE_DIRECTORY_TYPE_DELETE_FILE_SYSTEM_OBJECT,
+    method_ids::FILE_DIRECTORY_TYPE_MOVE_OR_COPY,
+];
+const PROPERTIES: [&str; 5] = ["Size", "Writable", "UserWritable", "OpenCount", "LastModifiedTime"];
+
+/// Who may see and use the nodes of a folder. Without roles that is left to the namespace.
+fn access(shared: &Shared) -> Access {
+    if shared.options.read.is_empty() {
+        return Access::default();
+    }
+    let look = PermissionType::BROWSE | PermissionType::READ | PermissionType::CALL;
+    let mut roles: Vec<NodeId> = shared.options.read.iter().chain(&shared.options.write).cloned().collect();
+    roles.sort_unstable();
+    roles.dedup();
+    Access::roles(roles.into_iter().map(|role| (role, look)).collect::<Vec<_>>())
+}
+
+fn offer(inner: &Inner, object: &NodeId, methods: &[u32]) -> Result<(), NodeError> {
+    let component = ns0(r::HAS_COMPONENT);
+    methods.iter().try_for_each(|method| inner.space.add_reference(object, &component, &ns0(*method)))
+}
+
+pub(super) fn add_directory(
+    inner: &Inner,
+    shared: &Shared,
+    id: &NodeId,
+    name: QualifiedName,
+    parent: &NodeId,
+) -> Result<(), BuildError> {
+    let under = Under {
+        parent,
+        reference_type: &ns0(r::ORGANIZES),
+        type_definition: Some(&ns0(object_type_ids::FILE_DIRECTORY_TYPE)),
+    };
+    let spec = NodeSpec::object(id.clone(), name).access(access(shared));
+    inner.space.add_node(spec, under, now())?;
+    Ok(offer(inner, id, &OF_DIRECTORIES)?)
+}
+
+/// DataType, value and source of a property.
+type Shown = (u32, Option<Variant>, Option<Arc<dyn ValueSource>>);
+
+/// What a property of a file shows: it is looked up on a worker thread when somebody reads it.
+struct Property {
+    inner: Weak<Inner>,
+    shared: Weak<Shared>,
+    folder: usize,
+    route: Route,
+    is_size: bool,
+}
+
+impl ValueSource for Property {
+    fn read(&self) -> SourceRead {
+        let (Some(_), Some(shared)) = (self.inner.upgrade(), self.shared.upgrade()) else {
+            return SourceRead::Now(DataValue::from_status(StatusCode::BAD_NOT_FOUND));
+        };
+        let (route, is_size) = (self.route.clone(), self.is_size);
+        SourceRead::Blocking(Box::new(move || match shared.folder.stat(&route) {
+            Ok(stat) if is_size => DataValue::new(stat.size),
+            Ok(stat) => {
+                let since = stat.modified.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+                DataValue::new(UtcTime::from_unix(since))
+            }
+            Err(error) => DataValue::from_status(super::handles::status_of(&error)),
+        }))
+    }
+}
+
+fn child_id(parent: &NodeId, name: &str) -> NodeId {
+    let path = match &parent.identifier {
+        Identifier::String(text) => format!("{}/{name}", text.as_str()),
+        other => format!("{other:?}/{name}"),
+    };
+    NodeId::string(parent.namespace_index, path)
+}
+
+fn add_file(
+    inner: &Arc<Inner>,
+    shared: &Arc<Shared>,
+    target: &Target,
+    id: &NodeId,
+    name: QualifiedName,
+    parent: &NodeId,
+) -> Result<(), NodeError> {
+    let under = Under {
+        parent,
+        reference_type: &ns0(r::ORGANIZES),
+        type_definition: Some(&ns0(object_type_ids::FILE_TYPE)),
+    };
+    let access = access(shared);
+    inner.space.add_node(NodeSpec::object(id.clone(), name).access(access.clone()), under, now())?;
+    offer(inner, id, &OF_FILES)?;
+    let source = |is_size| Property {
+        inner: Arc::downgrade(inner),
+        shared: Arc::downgrade(shared),
+        folder: target.folder,
+        route: target.route.clone(),
+        is_size,
+    };
+    let writable = !shared.options.write.is_empty();
+    let count = source(false);
+    let open_count = move || {
+        let open = count.inner.upgrade().map(|inner| lock(&inner.handles).count(count.folder, &count.route));
+        DataValue::new(open.unwrap_or(0))
+    };
+    let mut values: [Shown; 5] = [
+        (data_type_ids::U_INT64, None, Some(Arc::new(source(true)))),
+        (data_type_ids::BOOLEAN, Some(writable.into()), None),
+        (data_type_ids::BOOLEAN, Some(writable.into()), None),
+        (data_type_ids::U_INT16, None, Some(Arc::new(open_count))),
+        (data_type_ids::DATE_TIME, None, Some(Arc::new(source(false)))),
+    ];
+    for (name, (data_type, value, source)) in PROPERTIES.into_iter().zip(&mut values) {
+        let property = child_id(id, name);
+        let name = QualifiedName::new(0, name);
+        let spec = NodeSpec::variable(property.clone(), name, ns0(*data_type), value.take());
+        let under = Under {
+            parent: id,
+            reference_type: &ns0(r::HAS_PROPERTY),
+            type_definition: Some(&ns0(variable_type_ids::PROPERTY_TYPE)),
+        };
+        inner.space.add_node(spec.access(access.clone()), under, now())?;
+        if let Some(source) = source.take() {
+            inner.space.set_source(&property, source)?;
+        }
+    }
+    Ok(())
+}
+
+fn remove(inner: &Inner, id: &NodeId, target: &Target) {
+    lock(&inner.nodes).remove(id);
+    if !target.is_directory {
+        for name in PROPERTIES {
+            // It was added with the file; somebody else may have deleted it since.
+            let _ = inner.space.delete_node(&child_id(id, name));
+        }
+    }
+    let _ = inner.space.delete_node(id);
+}
+
+/// Shows what is in a folder now.
+pub(super) fn refresh(inner: &Arc<Inner>, number: usize) -> std::io::Result<()> {
+    let _changing = lock(&inner.changing);
+    let Ok(shared) = inner.folder(number) else { return Ok(()) };
+    let entries = shared.folder.list(&Route::default(), shared.options.entries_max)?;
+    shared.used.store(entries.iter().map(|entry| entry.size).sum(), Ordering::Relaxed);
+    let on_disk: BTreeMap<&Route, bool> =
+        entries.iter().map(|entry| (&entry.route, entry.is_directory)).collect();
+    let gone: Vec<(NodeId, Target)> = lock(&inner.nodes)
+        .iter()
+        .filter(|(_, target)| target.folder == number && target.route != Route::default())
+        .filter(|(_, target)| on_disk.get(&target.route) != Some(&target.is_directory))
+        .map(|(id, target)| (id.clone(), target.clone()))
+        .collect();
+    for (id, target) in &gone {
+        remove(inner, id, target);
+    }
+    let mut is_changed = !gone.is_empty();
+    let mut by_route: BTreeMap<Route, NodeId> = lock(&inner.nodes)
+        .iter()
+        .filter(|(_, target)| target.folder == number)
+        .map(|(id, target)| (target.route.clone(), id.clone()))
+        .collect();
+    // Directories come before what is in them only if their routes are in order.
+    let mut entries: Vec<&Entry> = entries.iter().collect();
+    entries.sort_by(|one, other| one.route.cmp(&other.route));
+    for entry in entries {
+        if by_route.contains_key(&entry.route) {
+            continue;
+        }
+        let Some((directory, name)) = entry.route.split() else { continue };
+        let Some(parent) = by_route.get(&directory).cloned() else { continue };
+        let id = child_id(&parent, name);
+        let browse_name = QualifiedName::new(shared.namespace, name);
+        let target = Target { folder: number, route: entry.route.clone(), is_directory: entry.is_directory };
+        let added = if entry.is_directory {
+            add_directory(inner, &shared, &id, browse_name, &parent).map_err(|error| error.to_string())
+        } else {
+            add_file(inner, &shared, &target, &id, browse_name, &parent).map_err(|error| error.to_string())
+        };
+        match added {
+            Ok(()) => {
+                lock(&inner.nodes).insert(id.clone(), target);
+                by_route.insert(entry.route.clone(), id);
+                is_changed = true;
+            }
+            Err(error) => tracing::warn!(name, error, "a file is not shown"),
+        }
+    }
+    if is_changed {
+        inner.space.raise_model_changes(now());
+    }
+    Ok(())
+}
+
+/// The node of a route.
+pub(super) fn find(inner: &Inner, folder: usize, route: &Route) -> Option<NodeId> {
+    let nodes = lock(&inner.nodes);
+    let found = nodes.iter().find(|(_, target)| target.folder == folder && target.route == *route);
+    found.map(|(id, _)| id.clone())
+}

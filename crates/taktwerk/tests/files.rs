@@ -1,0 +1,346 @@
+//! Shared folders from a client: reading, writing, directories; who may; and what must not be reached.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+use core::time::Duration;
+use std::path::PathBuf;
+use taktwerk::files::{FileSystem, FolderOptions};
+use taktwerk::schema::ids::{method_ids as m, object_ids};
+use taktwerk::server::Authorization;
+use taktwerk::server::authorization::IdentityRule;
+use taktwerk::types::ByteString;
+use taktwerk::{Client, NodeId, RunningServer, Server, StatusCode, Variant};
+
+/// A folder that goes when the test ends.
+struct Disk(PathBuf);
+
+impl Disk {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("taktwerk-share-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(path.join("shared/inner")).unwrap();
+        std::fs::write(path.join("secret"), "secret").unwrap();
+        std::fs::write(path.join("shared/a.txt"), "0123456789").unwrap();
+        std::fs::write(path.join("shared/inner/b.txt"), "b").unwrap();
+        Self(path)
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.join("shared").join(name)
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+const fn role(id: u32) -> NodeId {
+    NodeId::numeric(0, id)
+}
+
+const OBSERVER: NodeId = role(object_ids::WELL_KNOWN_ROLE_OBSERVER);
+const ENGINEER: NodeId = role(object_ids::WELL_KNOWN_ROLE_ENGINEER);
+
+struct Plant {
+    disk: Disk,
+    server: RunningServer,
+    files: FileSystem,
+}
+
+impl Plant {
+    /// Everybody may call methods; "olga" may read the folder, "emil" may write it.
+    fn new(name: &str, change: impl FnOnce(FolderOptions) -> FolderOptions) -> Self {
+        let disk = Disk::new(name);
+        let mut authorization = Authorization::open();
+        for (role, user) in [("Observer", "olga"), ("Engineer", "emil")] {
+            let role = authorization.role_mut(role).unwrap();
+            role.identities.push(IdentityRule::UserName(user.to_owned()));
+        }
+        let server = Server::builder()
+            .bind("127.0.0.1:0")
+            .users(|_: &str, _: &[u8]| Ok(()))
+            .allow_clear_passwords()
+            .authorization(authorization)
+            .build()
+            .unwrap();
+        let files = FileSystem::new(&server).unwrap();
+        let options = change(FolderOptions::default().read([OBSERVER]).write([ENGINEER]));
+        let parent = server.namespace("urn:plant").folder("Plant").unwrap();
+        files.share(&parent, "Recipes", disk.at(""), options).unwrap();
+        Self { disk, server: server.spawn().unwrap(), files }
+    }
+
+    async fn log_on(&self, user: &str) -> Session {
+        let client =
+            Client::builder(&self.server.url()).unsecured().user(user, "x").allow_plaintext_password();
+        Session(client.connect().await.unwrap())
+    }
+}
+
+fn node(path: &str) -> NodeId {
+    NodeId::string(
+        2,
+        if path.is_empty() { "Plant/Recipes".to_owned() } else { format!("Plant/Recipes/{path}") },
+    )
+}
+
+struct Session(Client);
+
+impl Session {
+    async fn call(
+        &self,
+        object: &NodeId,
+        method: u32,
+        inputs: Vec<Variant>,
+    ) -> Result<Vec<Variant>, StatusCode> {
+        let method = NodeId::numeric(0, method);
+        self.0.call_variants(object.clone(), method, inputs).await.map_err(|error| error.status())
+    }
+
+    async fn open(&self, path: &str, mode: u8) -> Result<u32, StatusCode> {
+        let outputs = self.call(&node(path), m::FILE_TYPE_OPEN, vec![mode.into()]).await?;
+        Ok(u32::try_from(outputs[0].clone()).unwrap())
+    }
+
+    async fn read(&self, path: &str, handle: u32, len: i32) -> Result<Vec<u8>, StatusCode> {
+        let outputs = self.call(&node(path), m::FILE_TYPE_READ, vec![handle.into(), len.into()]).await?;
+        Ok(ByteString::try_from(outputs[0].clone()).unwrap().as_bytes().to_vec())
+    }
+
+    async fn write(&self, path: &str, handle: u32, data: &[u8]) -> Result<(), StatusCode> {
+        let inputs = vec![handle.into(), ByteString::from(data.to_vec()).into()];
+        self.call(&node(path), m::FILE_TYPE_WRITE, inputs).await.map(drop)
+    }
+
+    async fn close(&self, path: &str, handle: u32) -> Result<(), StatusCode> {
+        self.call(&node(path), m::FILE_TYPE_CLOSE, vec![handle.into()]).await.map(drop)
+    }
+
+    async fn create_file(&self, directory: &str, name: &str) -> Result<NodeId, StatusCode> {
+        let inputs = vec![name.into(), false.into()];
+        let outputs = self.call(&node(directory), m::FILE_DIRECTORY_TYPE_CREATE_FILE, inputs).await?;
+        Ok(NodeId::try_from(outputs[0].clone()).unwrap())
+    }
+
+    async fn create_directory(&self, directory: &str, name: &str) -> Result<NodeId, StatusCode> {
+        let method = m::FILE_DIRECTORY_TYPE_CREATE_DIRECTORY;
+        let outputs = self.call(&node(directory), method, vec![name.into()]).await?;
+        Ok(NodeId::try_from(outputs[0].clone()).unwrap())
+    }
+
+    async fn delete(&self, directory: &str, object: NodeId) -> Result<(), StatusCode> {
+        let method = m::FILE_DIRECTORY_TYPE_DELETE_FILE_SYSTEM_OBJECT;
+        self.call(&node(directory), method, vec![object.into()]).await.map(drop)
+    }
+
+    async fn take(
+        &self,
+        from: &str,
+        object: NodeId,
+        to: &str,
+        copy: bool,
+        name: &str,
+    ) -> Result<NodeId, StatusCode> {
+        let inputs = vec![object.into(), node(to).into(), copy.into(), name.into()];
+        let outputs = self.call(&node(from), m::FILE_DIRECTORY_TYPE_MOVE_OR_COPY, inputs).await?;
+        Ok(NodeId::try_from(outputs[0].clone()).unwrap())
+    }
+
+    async fn property<T: taktwerk::Value>(&self, path: &str, name: &str) -> T {
+        let id = node(&format!("{path}/{name}"));
+        self.0.read_value(id).await.unwrap()
+    }
+}
+
+#[tokio::test]
+async fn files_are_read_and_written_in_pieces() {
+    let plant = Plant::new("pieces", |options| options);
+    let (olga, emil) = (plant.log_on("olga").await, plant.log_on("emil").await);
+    let handle = olga.open("a.txt", 1).await.unwrap();
+    assert_eq!(olga.read("a.txt", handle, 4).await.unwrap(), b"0123");
+    assert_eq!(olga.read("a.txt", handle, 100).await.unwrap(), b"456789");
+    assert_eq!(olga.property::<u64>("a.txt", "Size").await, 10);
+    assert_eq!(olga.property::<u16>("a.txt", "OpenCount").await, 1);
+    assert!(olga.property::<bool>("a.txt", "Writable").await);
+    let position = vec![handle.into(), 8u64.into()];
+    olga.call(&node("a.txt"), m::FILE_TYPE_SET_POSITION, position).await.unwrap();
+    let position = olga.call(&node("a.txt"), m::FILE_TYPE_GET_POSITION, vec![handle.into()]).await.unwrap();
+    assert_eq!(position, [Variant::UInt64(8)]);
+    assert_eq!(olga.read("a.txt", handle, 100).await.unwrap(), b"89");
+    // A handle is of no use to another session, for another file, or for writing.
+    assert_eq!(emil.read("a.txt", handle, 1).await, Err(StatusCode::BAD_INVALID_ARGUMENT));
+    assert_eq!(olga.read("inner/b.txt", handle, 1).await, Err(StatusCode::BAD_INVALID_ARGUMENT));
+    assert_eq!(emil.open("a.txt", 2).await, Err(StatusCode::BAD_NOT_WRITABLE));
+    olga.close("a.txt", handle).await.unwrap();
+    assert_eq!(olga.close("a.txt", handle).await, Err(StatusCode::BAD_INVALID_ARGUMENT));
+
+    let handle = emil.open("a.txt", 6).await.unwrap();
+    assert_eq!(olga.open("a.txt", 1).await, Err(StatusCode::BAD_NOT_READABLE));
+    emil.write("a.txt", handle, b"new").await.unwrap();
+    emil.write("a.txt", handle, b" text").await.unwrap();
+    emil.close("a.txt", handle).await.unwrap();
+    assert_eq!(std::fs::read(plant.disk.at("a.txt")).unwrap(), b"new text");
+    let handle = emil.open("a.txt", 10).await.unwrap();
+    emil.write("a.txt", handle, b"!").await.unwrap();
+    assert_eq!(std::fs::read(plant.disk.at("a.txt")).unwrap(), b"new text!");
+    // What a session leaves open is closed when it ends.
+    drop(emil);
+    loop {
+        match olga.open("a.txt", 1).await {
+            Ok(_) => break,
+            Err(status) => assert_eq!(status, StatusCode::BAD_NOT_READABLE),
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn directories_are_changed_and_shown() {
+    let plant = Plant::new("directories", |options| options);
+    let emil = plant.log_on("emil").await;
+    let created = emil.create_directory("", "new").await.unwrap();
+    assert_eq!(created, node("new"));
+    assert_eq!(emil.create_directory("", "new").await, Err(StatusCode::BAD_BROWSE_NAME_DUPLICATED));
+    let inputs = vec!["c.txt".into(), true.into()];
+    let outputs = emil.call(&node("new"), m::FILE_DIRECTORY_TYPE_CREATE_FILE, inputs).await.unwrap();
+    let handle = u32::try_from(outputs[1].clone()).unwrap();
+    emil.write("new/c.txt", handle, b"abc").await.unwrap();
+    // What is open stays where it is.
+    assert_eq!(emil.delete("", node("new")).await, Err(StatusCode::BAD_INVALID_STATE));
+    let moved = emil.take("new", node("new/c.txt"), "", false, "").await;
+    assert_eq!(moved, Err(StatusCode::BAD_INVALID_STATE));
+    emil.close("new/c.txt", handle).await.unwrap();
+    let copied = emil.take("new", node("new/c.txt"), "inner", true, "d.txt").await.unwrap();
+    assert_eq!(
+        (copied, std::fs::read(plant.disk.at("inner/d.txt")).unwrap()),
+        (node("inner/d.txt"), b"abc".to_vec())
+    );
+    let again = emil.take("new", node("new/c.txt"), "inner", true, "d.txt").await;
+    assert_eq!(again, Err(StatusCode::BAD_BROWSE_NAME_DUPLICATED));
+    let moved = emil.take("", node("inner"), "new", false, "").await.unwrap();
+    assert_eq!(moved, node("new/inner"));
+    assert!(plant.disk.at("new/inner/b.txt").exists());
+    assert_eq!(
+        emil.take("", node("new"), "new/inner", false, "").await,
+        Err(StatusCode::BAD_INVALID_ARGUMENT)
+    );
+    assert_eq!(emil.take("", node("new"), "", true, "copy").await, Err(StatusCode::BAD_NOT_SUPPORTED));
+    assert_eq!(emil.delete("", node("new/c.txt")).await, Err(StatusCode::BAD_NOT_FOUND), "not in this one");
+    let children: Vec<String> = emil
+        .0
+        .browse(node("new"))
+        .await
+        .unwrap()
+        .iter()
+        .map(|one| one.browse_name.name.to_string())
+        .collect();
+    assert!(
+        ["c.txt", "inner", "CreateFile", "Delete"].iter().all(|name| children.contains(&(*name).to_owned()))
+    );
+    emil.delete("", node("new")).await.unwrap();
+    assert!(!plant.disk.at("new").exists());
+    assert!(emil.0.browse(node("new/inner")).await.is_err());
+    // What others change is shown when it is looked at again.
+    std::fs::write(plant.disk.at("other.txt"), "x").unwrap();
+    std::fs::remove_file(plant.disk.at("a.txt")).unwrap();
+    assert_eq!(emil.open("a.txt", 1).await, Err(StatusCode::BAD_NOT_FOUND));
+    plant.files.refresh().unwrap();
+    assert_eq!(emil.property::<u64>("other.txt", "Size").await, 1);
+    assert!(emil.0.browse(node("a.txt")).await.is_err());
+}
+
+#[tokio::test]
+async fn only_those_who_may() {
+    let plant = Plant::new("permissions", |options| options);
+    let (olga, anton) = (plant.log_on("olga").await, plant.log_on("anton").await);
+    let denied = StatusCode::BAD_USER_ACCESS_DENIED;
+    assert_eq!(olga.open("a.txt", 2).await, Err(denied));
+    assert_eq!(olga.create_file("", "x").await, Err(denied));
+    assert_eq!(olga.create_directory("", "x").await, Err(denied));
+    assert_eq!(olga.delete("", node("a.txt")).await, Err(denied));
+    assert_eq!(olga.take("", node("a.txt"), "inner", true, "x").await, Err(denied));
+    // Who has neither role does not learn that the folder exists.
+    assert_eq!(anton.open("a.txt", 1).await, Err(StatusCode::BAD_NODE_ID_UNKNOWN));
+    assert!(anton.0.browse(node("")).await.is_err());
+    assert_eq!(std::fs::read_dir(plant.disk.at("")).unwrap().count(), 2, "nothing has changed");
+    let read_only = Plant::new("read-only", |options| options.write([]));
+    let emil = read_only.log_on("olga").await;
+    assert!(!emil.property::<bool>("a.txt", "Writable").await);
+    assert_eq!(emil.open("a.txt", 3).await, Err(denied));
+    assert!(emil.open("a.txt", 1).await.is_ok());
+}
+
+/// Names and links that lead out of the folder, and everything that could use them.
+#[tokio::test]
+async fn nothing_outside_of_the_folder_is_reached() {
+    let plant = Plant::new("attack", |options| options);
+    let emil = plant.log_on("emil").await;
+    let names = [
+        "..",
+        ".",
+        "",
+        "../new",
+        "/tmp/new",
+        "inner/new",
+        "..\\new",
+        "a\0b",
+        "\u{1}",
+        "../../secret",
+        &"x".repeat(300),
+    ];
+    for name in names {
+        let invalid = Err(StatusCode::BAD_BROWSE_NAME_INVALID);
+        assert_eq!(emil.create_file("", name).await, invalid, "{name:?}");
+        assert_eq!(emil.create_directory("inner", name).await, invalid, "{name:?}");
+        if !name.is_empty() {
+            assert_eq!(emil.take("", node("a.txt"), "inner", true, name).await, invalid, "{name:?}");
+            assert_eq!(emil.take("", node("a.txt"), "inner", false, name).await, invalid, "{name:?}");
+        }
+    }
+    // Links that somebody on this machine puts there, also in place of what is shown already.
+    std::os::unix::fs::symlink(plant.disk.0.join("secret"), plant.disk.at("link")).unwrap();
+    std::fs::remove_file(plant.disk.at("a.txt")).unwrap();
+    std::os::unix::fs::symlink(plant.disk.0.join("secret"), plant.disk.at("a.txt")).unwrap();
+    std::fs::remove_dir_all(plant.disk.at("inner")).unwrap();
+    std::os::unix::fs::symlink(&plant.disk.0, plant.disk.at("inner")).unwrap();
+    assert!(emil.open("a.txt", 1).await.is_err());
+    assert!(emil.open("a.txt", 6).await.is_err());
+    assert!(emil.open("inner/b.txt", 1).await.is_err());
+    assert!(emil.create_file("inner", "new").await.is_err());
+    plant.files.refresh().unwrap();
+    for path in ["link", "a.txt", "inner", "inner/secret"] {
+        assert!(emil.0.browse(node(path)).await.is_err(), "{path}");
+    }
+    assert_eq!(std::fs::read(plant.disk.0.join("secret")).unwrap(), b"secret");
+    let beside: Vec<_> =
+        std::fs::read_dir(&plant.disk.0).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(beside.len(), 2, "{beside:?}");
+}
+
+#[tokio::test]
+async fn a_client_fills_neither_the_disk_nor_the_table_of_handles() {
+    let plant = Plant::new("limits", |options| options.bytes_max(20));
+    let emil = plant.log_on("emil").await;
+    let full = Err(StatusCode::BAD_RESOURCE_UNAVAILABLE);
+    emil.create_file("", "big").await.unwrap();
+    let handle = emil.open("big", 2).await.unwrap();
+    // There are 11 bytes already.
+    emil.write("big", handle, b"123456789").await.unwrap();
+    assert_eq!(emil.write("big", handle, b"1").await, full);
+    assert_eq!(emil.take("", node("a.txt"), "", true, "copy").await.map(drop), full);
+    emil.close("big", handle).await.unwrap();
+    emil.delete("", node("big")).await.unwrap();
+    emil.take("", node("inner/b.txt"), "", true, "copy").await.unwrap_err();
+    emil.take("inner", node("inner/b.txt"), "", true, "copy").await.unwrap();
+    let mut open = Vec::new();
+    let refused = loop {
+        match emil.open("a.txt", 1).await {
+            Ok(handle) => open.push(handle),
+            Err(status) => break status,
+        }
+    };
+    assert_eq!((open.len(), refused), (16, StatusCode::BAD_TOO_MANY_OPERATIONS));
+    // Another session has its own.
+    assert!(plant.log_on("olga").await.open("a.txt", 1).await.is_ok());
+}

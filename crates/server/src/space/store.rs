@@ -109,14 +109,16 @@ impl SlotStore {
     /// the alarms, which have no queue.
     pub(crate) fn with_recorder(shards: usize, queue_len: usize, recorder: Option<usize>) -> Self {
         let shards = shards.clamp(1, SHARDS_MAX - 1 - usize::from(recorder.is_some()));
-        let lens =
-            core::iter::repeat_n(queue_len, shards).chain(recorder).chain([1]).map(|len| ShardChanges {
-                top: DirtyTop::new(),
-                queued: Ring::new(len.max(1)),
-                pressed: AtomicBool::new(false),
-                waker: ArcSwapOption::empty(),
-            });
-        let hub = Hub { shards: lens.collect(), free: Mutex::default(), pause: OnceLock::new() };
+        let rings = (0..shards).map(|_| Ring::new(queue_len.max(1)));
+        // The recorder's is for the time that a disk may take.
+        let rings = rings.chain(recorder.map(|len| Ring::growing(len.max(1)))).chain([Ring::new(1)]);
+        let changes = rings.map(|queued| ShardChanges {
+            top: DirtyTop::new(),
+            queued,
+            pressed: AtomicBool::new(false),
+            waker: ArcSwapOption::empty(),
+        });
+        let hub = Hub { shards: changes.collect(), free: Mutex::default(), pause: OnceLock::new() };
         let recorder = recorder.map(|_| shards);
         Self {
             pages: RwLock::default(),

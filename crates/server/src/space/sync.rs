@@ -2,12 +2,122 @@
 
 #[cfg(not(loom))]
 mod system {
+    use core::sync::atomic::{AtomicUsize, Ordering};
+    use crossbeam_queue::{ArrayQueue, SegQueue};
+
     pub(crate) use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, fence};
 
     /// A value on the heap that readers copy without a lock.
     pub(crate) type PayloadCell = arc_swap::ArcSwapOption<taktwerk_types::Variant>;
     /// A bounded queue from any number of threads.
-    pub(crate) type Ring<T> = crossbeam_queue::ArrayQueue<T>;
+    pub(crate) enum Ring<T> {
+        /// Its memory is there from the beginning.
+        Fixed(ArrayQueue<T>),
+        /// Its memory comes and goes with what is in it: for a queue that is long, and nearly always empty.
+        Growing { queue: SegQueue<T>, len: AtomicUsize, capacity: usize },
+    }
+
+    impl<T> Ring<T> {
+        pub(crate) fn new(capacity: usize) -> Self {
+            Self::Fixed(ArrayQueue::new(capacity))
+        }
+
+        pub(crate) const fn growing(capacity: usize) -> Self {
+            Self::Growing { queue: SegQueue::new(), len: AtomicUsize::new(0), capacity }
+        }
+
+        pub(crate) fn push(&self, value: T) -> Result<(), T> {
+            match self {
+                Self::Fixed(queue) => queue.push(value),
+                Self::Growing { queue, len, capacity } => {
+                    // Counted before it is there, and until after it is gone: never more than the capacity.
+                    if len.fetch_add(1, Ordering::AcqRel) >= *capacity {
+                        len.fetch_sub(1, Ordering::AcqRel);
+                        return Err(value);
+                    }
+                    queue.push(value);
+                    Ok(())
+                }
+            }
+        }
+
+        pub(crate) fn pop(&self) -> Option<T> {
+            match self {
+                Self::Fixed(queue) => queue.pop(),
+                Self::Growing { queue, len, .. } => {
+                    let value = queue.pop()?;
+                    len.fetch_sub(1, Ordering::AcqRel);
+                    Some(value)
+                }
+            }
+        }
+
+        pub(crate) fn len(&self) -> usize {
+            match self {
+                Self::Fixed(queue) => queue.len(),
+                Self::Growing { queue, .. } => queue.len(),
+            }
+        }
+
+        pub(crate) fn capacity(&self) -> usize {
+            match self {
+                Self::Fixed(queue) => queue.capacity(),
+                Self::Growing { capacity, .. } => *capacity,
+            }
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::Ring;
+        use std::sync::Arc;
+
+        #[test]
+        fn a_queue_holds_what_it_is_for_and_no_more_whatever_it_is_made_of() {
+            for ring in [Ring::new(100), Ring::growing(100)] {
+                for round in 0..3 {
+                    assert!((0..100).all(|value| ring.push(value + round).is_ok()));
+                    assert_eq!((ring.push(7), ring.len(), ring.capacity()), (Err(7), 100, 100));
+                    assert!((0..100).all(|value| ring.pop() == Some(value + round)));
+                    assert_eq!((ring.pop(), ring.len()), (None, 0));
+                }
+            }
+        }
+
+        #[test]
+        fn many_threads_neither_lose_nor_exceed() {
+            let ring = Arc::new(Ring::growing(64));
+            let writers: Vec<_> = (0..4_u64)
+                .map(|writer| {
+                    let ring = Arc::clone(&ring);
+                    std::thread::spawn(move || {
+                        for number in 0..5_000 {
+                            let mut value = writer << 32 | number;
+                            while let Err(refused) = ring.push(value) {
+                                value = refused;
+                                std::thread::yield_now();
+                            }
+                        }
+                    })
+                })
+                .collect();
+            let mut next = [0; 4];
+            while next.iter().sum::<u64>() < 20_000 {
+                assert!(ring.len() <= 64);
+                match ring.pop() {
+                    Some(value) => {
+                        let writer = (value >> 32) as usize;
+                        assert_eq!(value & 0xffff_ffff, next[writer], "out of order");
+                        next[writer] += 1;
+                    }
+                    None => std::thread::yield_now(),
+                }
+            }
+            for writer in writers {
+                writer.join().unwrap();
+            }
+        }
+    }
 }
 
 #[cfg(loom)]
@@ -43,6 +153,10 @@ mod model {
     impl<T> Ring<T> {
         pub(crate) fn new(capacity: usize) -> Self {
             Self(loom::sync::Mutex::new(VecDeque::new()), capacity)
+        }
+
+        pub(crate) fn growing(capacity: usize) -> Self {
+            Self::new(capacity)
         }
 
         pub(crate) fn push(&self, value: T) -> Result<(), T> {

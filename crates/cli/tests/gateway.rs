@@ -469,3 +469,22 @@ fn what_a_queue_has_accepted_survives_kills_in_order_and_arrives_once() {
         assert!(missing.is_empty(), "lost of {from} to {to}: {missing:?}");
     }
 }
+
+#[test]
+fn the_way_from_a_register_to_a_client_is_measured() {
+    let arguments =
+        "bench gateway --devices 3 --registers 130 --poll 50 -I 50 --hang 1 -d 2s --warmup 500ms --json";
+    let output = taktwerk(&arguments.split(' ').collect::<Vec<_>>());
+    // On a machine that is busy otherwise the figures are invalid; they are there all the same.
+    assert!(matches!(output.status.code(), Some(0 | 5)), "{}", text(&output.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(report["values"].as_u64().unwrap() > 390, "{report}");
+    assert_eq!(report["read_per_s"], 7_800.0);
+    // A change waits for the next reading, and its value for the next publishing: half of an interval each in the mean.
+    let mean = |name: &str| report[name]["mean_us"].as_f64().unwrap();
+    assert!(mean("delay") > 10_000.0 && mean("delay_while_others_hang") > 10_000.0, "{report}");
+    assert!(report["server"]["cpu_us_per_value"].as_f64().unwrap() > 0.0);
+    let wrong = taktwerk(&["bench", "gateway", "--devices", "2", "--hang", "2"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(text(&wrong.stderr).contains("some of the 2 devices"), "{}", text(&wrong.stderr));
+}

@@ -4,6 +4,7 @@
 //! - [`mqtt`]: the same questions put to an MQTT broker; [`pubsub`]: a publisher and how late it is;
 //! - [`igmp`]: multicast at a switch;
 //! - [`roundtrip`], [`fan`]: values that come back, one [`transaction`] after the other;
+//! - `gateway`: from a register of a device to a client;
 //! - [`probe`]: why a request was slow; [`again`]: its connection; [`update`]: setting values;
 //! - [`common`]: options that they share; [`link`]: a network that is not there; [`nodes`]: which nodes are used;
 //! - [`account`]: CPU, memory, switches; [`report`]: the table and the document.
@@ -13,6 +14,8 @@ mod again;
 mod common;
 mod connect;
 mod fan;
+#[cfg(feature = "gateway")]
+mod gateway;
 mod igmp;
 mod link;
 mod mqtt;
@@ -56,6 +59,9 @@ pub(crate) enum BenchCommand {
     Roundtrip(roundtrip::RoundtripArgs),
     /// One client writes, all others answer, the first waits for all of them.
     Fan(fan::FanArgs),
+    /// Read field devices by a gateway, and see how late and how dear their values are.
+    #[cfg(feature = "gateway")]
+    Gateway(gateway::GatewayArgs),
     /// Read at fixed times and say for each slow answer what held it up.
     Probe(probe::ProbeArgs),
     /// Set the values of a server within this process, by one or several threads.
@@ -74,6 +80,8 @@ impl BenchCommand {
             Self::Roundtrip(arguments) => Some(&mut arguments.common),
             Self::Fan(arguments) => Some(&mut arguments.common),
             Self::Probe(arguments) => Some(&mut arguments.common),
+            #[cfg(feature = "gateway")]
+            Self::Gateway(_) => None,
             Self::Mqtt(_) | Self::PubSub(_) | Self::Igmp(_) | Self::Update(_) => None,
         }
     }
@@ -94,6 +102,8 @@ pub(crate) fn run(command: &mut BenchCommand, output: Output, interrupt: &Interr
         BenchCommand::Igmp(arguments) => igmp::run(arguments, output, interrupt),
         BenchCommand::Roundtrip(arguments) => roundtrip::run(arguments, output, interrupt),
         BenchCommand::Fan(arguments) => fan::run(arguments, output, interrupt),
+        #[cfg(feature = "gateway")]
+        BenchCommand::Gateway(arguments) => gateway::run(arguments, output, interrupt),
         BenchCommand::Probe(arguments) => probe::run(arguments, output, interrupt),
         BenchCommand::Update(arguments) => update::run(arguments, output, interrupt),
     }

@@ -85,6 +85,7 @@ mod system {
         }
 
         #[test]
+        #[allow(clippy::disallowed_methods)] // threads are what it is for
         fn many_threads_neither_lose_nor_exceed() {
             let ring = Arc::new(Ring::growing(64));
             let writers: Vec<_> = (0..4_u64)

@@ -1,0 +1,232 @@
+//! The client of a gateway: it subscribes to every tag and looks at what the values say.
+
+use super::Seen;
+use super::device::age;
+use crate::attribute::Attribute;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::session;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use taktwerk_channel::{ChannelConfig, ChannelLimits};
+use taktwerk_client::config::ReconnectPolicy;
+use taktwerk_client::{
+    ClientConfig, ClientError, DataChanges, Event, Reply, RequestHandle, SubscriptionEvent,
+    SubscriptionHandle, SubscriptionParams, Target,
+};
+use taktwerk_lab::clock;
+use taktwerk_net::client::{Fleet, FleetOptions, FleetSink, MemberId};
+use taktwerk_schema::{MonitoredItemCreateRequest, MonitoringMode, MonitoringParameters, ReadValueId};
+use taktwerk_types::{Instant, NodeId, Variant};
+
+/// Monitored items created with one request.
+const ITEMS_PER_REQUEST: usize = 2_000;
+/// How long the subscription may take, nanoseconds.
+const PATIENCE: u64 = 60_000_000_000;
+/// The namespace of the tags: the first one behind the server's own.
+const NAMESPACE: u16 = 2;
+
+/// A client that subscribes to the tags of a gateway.
+pub(super) struct Watcher {
+    fleet: Fleet,
+    sink: Sink,
+    port: u16,
+}
+
+#[derive(Default)]
+struct Sink {
+    connected: bool,
+    subscription: Option<SubscriptionHandle>,
+    answered: usize,
+    refused: Option<String>,
+    error: Option<ClientError>,
+    registers: u32,
+    /// Devices below this number are not looked at.
+    hanging: u32,
+    /// Which items had a value.
+    heard: Vec<bool>,
+    seen: Seen,
+}
+
+impl FleetSink for Sink {
+    fn event(&mut self, _: MemberId, event: Event, _: Instant) {
+        match event {
+            Event::Connected(_) => self.connected = true,
+            Event::Disconnected(error) => self.error = error.or_else(|| self.error.take()),
+            Event::ConnectionLost { error, .. } => self.error = Some(error),
+            Event::Subscription(handle, SubscriptionEvent::Created { .. }) => {
+                self.subscription = Some(handle)
+            }
+            Event::Subscription(_, SubscriptionEvent::CreateFailed(error)) => self.error = Some(error),
+            Event::Subscription(_, SubscriptionEvent::Items(results)) => {
+                self.answered += results.len();
+                if let Some(bad) = results.iter().find(|item| item.status.is_bad()) {
+                    self.refused = Some(bad.status.to_string());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn response(&mut self, _: MemberId, _: RequestHandle, _: Result<Reply<'_>, ClientError>, _: Instant) {}
+
+    fn data_changes(&mut self, _: MemberId, _: SubscriptionHandle, changes: DataChanges<'_>, now: Instant) {
+        for (handle, value) in changes.flatten() {
+            let Some(Variant::UInt16(number)) = value.value else { continue };
+            if !value.status().is_good() {
+                continue;
+            }
+            self.seen.values += 1;
+            if let Some(heard) = self.heard.get_mut(handle as usize) {
+                *heard = true;
+            }
+            // The registers of a device change together, and come in one message.
+            if handle % self.registers == 0 && handle / self.registers >= self.hanging {
+                self.seen.delays.record(age(number, now.as_nanos()));
+            }
+        }
+    }
+}
+
+impl Watcher {
+    /// Connects and subscribes; returns when every tag has had a value. `plant` is how many devices with how many registers
+    /// there are, and how many of them will hang.
+    pub(super) fn connect(
+        url: &str,
+        plant: (u32, u16, u32),
+        interval: Duration,
+        interrupt: &Interrupt,
+    ) -> Result<Self, Failure> {
+        let (devices, registers, hanging) = plant;
+        let target = Target::direct(url).map_err(|error| Failure::Environment(format!("{url}: {error}")))?;
+        let limits = ChannelLimits {
+            message_size_max: 64 << 20,
+            chunk_count_max: 1 << 16,
+            ..ChannelLimits::default()
+        };
+        let config = ClientConfig {
+            channel: Arc::new(ChannelConfig { limits, ..ChannelConfig::default() }),
+            read_limits: false,
+            reconnect: ReconnectPolicy { enabled: false, ..ReconnectPolicy::default() },
+            ..ClientConfig::default()
+        };
+        let mut fleet = Fleet::new(Arc::new(config), FleetOptions::default()).map_err(super::environment)?;
+        fleet.add(target);
+        let items: Vec<_> = (0..devices)
+            .flat_map(|device| {
+                (0..registers).map(move |register| NodeId::string(NAMESPACE, format!("d{device}/{register}")))
+            })
+            .zip(0..)
+            .map(|(node, handle)| item(node, handle, interval))
+            .collect();
+        let sink = Sink {
+            registers: u32::from(registers),
+            hanging,
+            heard: vec![false; items.len()],
+            ..Sink::default()
+        };
+        let port =
+            url.rsplit(':').next().and_then(|port| port.trim_end_matches('/').parse().ok()).unwrap_or(0);
+        let mut watcher = Self { fleet, sink, port };
+        watcher.subscribe(&items, interval, interrupt)?;
+        Ok(watcher)
+    }
+
+    fn subscribe(
+        &mut self,
+        items: &[MonitoredItemCreateRequest],
+        interval: Duration,
+        interrupt: &Interrupt,
+    ) -> Result<(), Failure> {
+        let params = SubscriptionParams {
+            publishing_interval_ms: interval.as_secs_f64() * 1e3,
+            ..SubscriptionParams::default()
+        };
+        let (mut is_creating, mut is_adding) = (false, false);
+        let end = clock::monotonic() + PATIENCE;
+        while self.sink.heard.iter().any(|heard| !heard) {
+            if interrupt.asked() {
+                return Err(Failure::Interrupted);
+            }
+            self.check()?;
+            if clock::monotonic() > end {
+                let silent = self.sink.heard.iter().filter(|heard| !**heard).count();
+                return Err(Failure::Environment(format!(
+                    "{silent} of {} tags have no value after {} s",
+                    items.len(),
+                    PATIENCE / 1_000_000_000
+                )));
+            }
+            if self.sink.connected && !is_creating {
+                is_creating = true;
+                self.fleet.with(
+                    MemberId(0),
+                    |core, now| core.create_subscription(params.clone(), now),
+                    &mut self.sink,
+                );
+            }
+            if let (Some(handle), false) = (self.sink.subscription, is_adding) {
+                is_adding = true;
+                for part in items.chunks(ITEMS_PER_REQUEST) {
+                    let added = self.fleet.with(
+                        MemberId(0),
+                        |core, now| core.add_items(handle, part.to_vec(), now),
+                        &mut self.sink,
+                    );
+                    if let Some(Err(error)) = added {
+                        return Err(Failure::Connect(error.to_string()));
+                    }
+                }
+            }
+            let until = clock::monotonic() + 50_000_000;
+            self.fleet.run_once(Instant::from_nanos(until), &mut self.sink).map_err(super::environment)?;
+        }
+        Ok(())
+    }
+
+    /// What went wrong since the last time.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        if let Some(error) = &self.sink.error {
+            return Err(session::failure(error));
+        }
+        match &self.sink.refused {
+            Some(status) => Err(Failure::BadStatus(format!("an item was refused: {status}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Receives until a time.
+    pub(super) fn run_until(&mut self, until: u64) -> io::Result<()> {
+        self.fleet.run_until(Instant::from_nanos(until), &mut self.sink).map(drop)
+    }
+
+    /// What was seen since the last time.
+    pub(super) fn take(&mut self) -> Seen {
+        std::mem::take(&mut self.sink.seen)
+    }
+
+    /// The port of the gateway.
+    pub(super) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Ends the session.
+    pub(super) fn leave(&mut self) {
+        self.fleet.with(MemberId(0), |core, now| core.disconnect(now), &mut self.sink);
+    }
+}
+
+fn item(node_id: NodeId, client_handle: u32, interval: Duration) -> MonitoredItemCreateRequest {
+    MonitoredItemCreateRequest {
+        item_to_monitor: ReadValueId { node_id, attribute_id: Attribute::VALUE.id(), ..Default::default() },
+        monitoring_mode: MonitoringMode::REPORTING,
+        requested_parameters: MonitoringParameters {
+            client_handle,
+            sampling_interval: interval.as_secs_f64() * 1e3,
+            queue_size: 1,
+            discard_oldest: true,
+            ..Default::default()
+        },
+    }
+}

@@ -22,6 +22,7 @@ use crate::settings::SourceSettings;
 use crate::source::{Adapter, Placement};
 use crate::table;
 use crate::tag::Tag;
+use crate::template;
 use core::hash::Hasher;
 use core::time::Duration;
 use std::collections::hash_map::DefaultHasher;
@@ -169,15 +170,15 @@ impl GatewayConfig {
     /// Reads the sections like [`Self::parse`] and goes on after mistakes: what could be read, and all mistakes.
     #[must_use]
     pub fn examine(path: &Path, text: &str) -> (Option<Self>, Vec<Mistake>) {
-        let sections = match Sections::parse(path, text) {
+        let mut sections = match Sections::parse(path, text) {
             Ok(sections) => sections,
             Err(mistake) => return (None, vec![mistake]),
         };
+        let mut mistakes = template::expand(&mut sections);
         let is_empty = sections.sources.is_empty() && sections.tags.is_empty();
         if sections.gateway.is_none() && is_empty && sections.destinations.is_empty() {
-            return (None, Vec::new());
+            return (None, mistakes);
         }
-        let mut mistakes = Vec::new();
         let mut config = Self {
             namespace: NAMESPACE_DEFAULT.to_owned(),
             threads: 1,

@@ -70,6 +70,35 @@ impl Setting {
         }
     }
 
+    /// The same with other texts.
+    fn with_texts(&self, change: &dyn Fn(&str) -> String) -> Self {
+        match self {
+            Self::Text(text) => Self::Text(change(text)),
+            Self::List(list) => {
+                Self::List(list.iter().map(|(line, setting)| (*line, setting.with_texts(change))).collect())
+            }
+            Self::Table(entries) => {
+                let entry = |(key, (line, setting)): (&String, &(usize, Self))| {
+                    (key.clone(), (*line, setting.with_texts(change)))
+                };
+                Self::Table(entries.iter().map(entry).collect())
+            }
+            other => other.clone(),
+        }
+    }
+
+    /// A text, or a number or a flag as text.
+    #[must_use]
+    pub fn as_text(&self) -> Option<String> {
+        match self {
+            Self::Text(text) => Some(text.clone()),
+            Self::Integer(number) => Some(number.to_string()),
+            Self::Number(number) => Some(number.to_string()),
+            Self::Flag(flag) => Some(flag.to_string()),
+            Self::List(_) | Self::Table(_) => None,
+        }
+    }
+
     fn fingerprint(&self, hasher: &mut impl Hasher) {
         core::mem::discriminant(self).hash(hasher);
         match self {
@@ -118,6 +147,8 @@ pub struct Fields {
     line: usize,
     entries: BTreeMap<String, (usize, Setting)>,
     known: Vec<&'static str>,
+    /// The line of the instance of a template that these are of.
+    instance: Option<usize>,
 }
 
 impl Fields {
@@ -126,7 +157,33 @@ impl Fields {
     pub fn of_cells(path: &Path, line: usize, cells: impl IntoIterator<Item = (String, String)>) -> Self {
         let entries = cells.into_iter().filter(|(_, cell)| !cell.is_empty());
         let entries = entries.map(|(key, cell)| (key, (line, Setting::Text(cell)))).collect();
-        Self { path: path.to_owned(), line, entries, known: Vec::new() }
+        Self { path: path.to_owned(), line, entries, known: Vec::new(), instance: None }
+    }
+
+    /// The settings of a section within a section.
+    #[must_use]
+    pub fn within(&self, line: usize, entries: BTreeMap<String, (usize, Setting)>) -> Self {
+        Self { path: self.path.clone(), line, entries, known: Vec::new(), instance: None }
+    }
+
+    /// The same for the instance of a template in a line: `change` is given each text and each key.
+    #[must_use]
+    pub fn instantiate(&self, instance: usize, change: &dyn Fn(&str) -> String) -> Self {
+        let entries = self
+            .entries
+            .iter()
+            .map(|(key, (line, setting))| (key.clone(), (*line, setting.with_texts(change))));
+        Self { entries: entries.collect(), instance: Some(instance), ..self.clone() }
+    }
+
+    /// Puts a setting in place of another one, or adds it.
+    pub fn put(&mut self, key: &str, line: usize, setting: Setting) {
+        self.entries.insert(key.to_owned(), (line, setting));
+    }
+
+    /// Takes what is left.
+    pub fn take_all(&mut self) -> BTreeMap<String, (usize, Setting)> {
+        core::mem::take(&mut self.entries)
     }
 
     /// The line where the section begins.
@@ -143,13 +200,11 @@ impl Fields {
 
     /// A mistake in the section as a whole.
     pub fn mistake(&self, problem: impl Into<String>, hint: impl Into<String>) -> Mistake {
-        Mistake {
-            path: self.path.clone(),
-            line: self.line,
-            key: String::new(),
-            problem: problem.into(),
-            hint: hint.into(),
+        let mut problem = problem.into();
+        if let Some(line) = self.instance {
+            problem.push_str(&format!(" (for the instance in line {line})"));
         }
+        Mistake { path: self.path.clone(), line: self.line, key: String::new(), problem, hint: hint.into() }
     }
 
     /// A mistake in one setting.
@@ -413,6 +468,10 @@ pub struct Sections {
     pub sources: Vec<Fields>,
     /// `[[tag]]`
     pub tags: Vec<Fields>,
+    /// `[[template]]`
+    pub templates: Vec<Fields>,
+    /// `[[instance]]`
+    pub instances: Vec<Fields>,
     /// `[[destination]]`
     pub destinations: Vec<Fields>,
 }
@@ -439,7 +498,7 @@ impl Sections {
             match Setting::of_toml(text, value.get_ref()).map_err(|problem| mistake(line, problem))? {
                 Setting::Table(entries) => {
                     // The span of a section is that of its heading.
-                    Ok(Fields { path: path.to_owned(), line, entries, known: Vec::new() })
+                    Ok(Fields { path: path.to_owned(), line, entries, known: Vec::new(), instance: None })
                 }
                 _ => Err(mistake(line, "this is no section".to_owned())),
             }
@@ -460,6 +519,8 @@ impl Sections {
             gateway: document.get_ref().get("gateway").map(fields).transpose()?,
             sources: list("source")?,
             tags: list("tag")?,
+            templates: list("template")?,
+            instances: list("instance")?,
             destinations: list("destination")?,
         })
     }

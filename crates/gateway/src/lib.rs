@@ -6,7 +6,8 @@
 //! - [`GatewayConfig`]: the sections `[gateway]`, `[[source]]` and `[[tag]]` of a file; [`fields`]: settings with their
 //!   lines; [`tag`]: what every tag has; [`value`]: types and conversions;
 //! - [`settings`]: what every source has; [`source`]: what a source is; [`adapter`]: the kinds of sources; [`fault`]: why one does not work; [`connect`], [`tls`], [`mqtt`], [`http`], [`opcua`]: connections;
-//!   [`json_path`], [`json_time`]: values within JSON; [`table`]: tags as CSV;
+//!   [`json_path`], [`json_time`]: values within JSON; [`table`]: tags as CSV; [`template`]: tags of a
+//!   type of device;
 //! - [`feed`]: where readings go: scaling, deadband, budget, quality; [`plant`]: nodes; [`statistics`]: counters;
 //! - [`destination`]: where values are sent, with a queue on disk for each destination;
 //! - [`init`]: files to begin with; [`import`]: files of other products; [`review`]: what is allowed in a file but probably not meant; [`discover`], [`offer`]: what
@@ -41,6 +42,7 @@ pub mod statistics;
 pub mod supervisor;
 pub mod table;
 pub mod tag;
+pub mod template;
 pub mod tls;
 pub mod value;
 

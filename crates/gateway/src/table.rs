@@ -48,12 +48,15 @@ pub fn read(path: &Path, source: &str) -> Result<Vec<Fields>, Mistake> {
     Ok(tags)
 }
 
-/// Writes the tags of a configuration's text as a table, also those that stand in tables already.
+/// Writes the tags of a configuration's text as a table, also those of tables and of instances of templates.
 ///
 /// # Errors
 /// The text is no configuration, or a table cannot be read.
 pub fn write(path: &Path, text: &str) -> Result<String, Mistake> {
-    let sections = Sections::parse(path, text)?;
+    let mut sections = Sections::parse(path, text)?;
+    if let Some(mistake) = crate::template::expand(&mut sections).into_iter().next() {
+        return Err(mistake);
+    }
     let mut tags = Vec::new();
     for source in &sections.sources {
         if let (Some(Setting::Text(name)), Some(Setting::Text(table))) =

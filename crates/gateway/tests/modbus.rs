@@ -192,6 +192,54 @@ async fn a_silent_unit_does_not_keep_the_others_on_its_line_waiting() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn frames_of_a_serial_line_come_through_tcp() {
+    let device = Device::start_rtu(200);
+    *device.units.lock().unwrap() = vec![1, 2];
+    {
+        let mut holding = device.holding.lock().unwrap();
+        holding[0] = 215;
+        holding[10..12].copy_from_slice(&[0x42F6, 0xE979]);
+    }
+    let stand = Stand::new(
+        &[
+            source(&device, "line", "framing = \"rtu\"\nstale_after = \"400 ms\"\nlost_after = \"1500 ms\""),
+            tag("line", "T", "holding:0", "access = \"read-write\""),
+            tag("line", "F", "holding:10", "format = \"float32\"\nunit = 2"),
+            tag("line", "C", "coil:3", "access = \"read-write\""),
+            tag("line", "Bit", "holding:20.5", "access = \"read-write\""),
+            tag("line", "Nobody", "holding:0", "unit = 9"),
+        ]
+        .concat(),
+    )
+    .await;
+    stand.value("line/T", 215u16).await;
+    stand.value("line/F", 123.456f32).await;
+    stand.write("line/T", 300u16).await.unwrap();
+    stand.value("line/T", 300u16).await;
+    stand.write("line/C", true).await.unwrap();
+    stand.value("line/C", true).await;
+    stand.write("line/Bit", true).await.unwrap();
+    stand.value("line/Bit", true).await;
+    assert_eq!(device.holding.lock().unwrap()[20], 1 << 5);
+    stand.until("line/Nobody", |value| value.status() == StatusCode::BAD_NO_COMMUNICATION).await;
+    // A wrong check sum, and an answer that is too short, are no values.
+    for mood in [Mood::Lies, Mood::Short, Mood::Hangs, Mood::HangsUp] {
+        device.set(mood);
+        device.holding.lock().unwrap()[0] = 7;
+        stand.until("line/T", |value| value.status() == StatusCode::UNCERTAIN_LAST_USABLE_VALUE).await;
+        let last = stand.read("line/T").await;
+        assert_ne!(last.value, Some(7u16.into()), "{mood:?}");
+        stand.until("line/T", |value| value.status() == StatusCode::BAD_NO_COMMUNICATION).await;
+        device.holding.lock().unwrap()[0] = 300;
+        device.set(Mood::Answers);
+        stand.value("line/T", 300u16).await;
+    }
+    device.set(Mood::Refuses(2));
+    stand.until("line/T", |value| value.status() == StatusCode::BAD_CONFIGURATION_ERROR).await;
+    stand.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn without_a_device_the_error_says_where_and_why() {
     // Nobody listens there any more.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -212,9 +260,9 @@ fn a_scan_finds_the_units_that_answer_and_what_they_are() {
     let device = Device::start(10);
     *device.units.lock().unwrap() = vec![1, 5];
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let way = |address: std::net::SocketAddr| Way::Tcp("127.0.0.1".to_owned(), address.port());
+    let tcp = |address: std::net::SocketAddr| Way::Tcp("127.0.0.1".to_owned(), address.port());
     let mut seen = 0;
-    let ways = vec![way(device.address), way(nobody)];
+    let ways = vec![tcp(device.address), tcp(nobody)];
     let found =
         discover::scan_modbus(ways, &[0, 1, 5, 6], 200 * MS, &Arc::default(), |done| seen = done).unwrap();
     assert_eq!((found.len(), seen), (2, 2));
@@ -226,16 +274,22 @@ fn a_scan_finds_the_units_that_answer_and_what_they_are() {
     // A gateway says that there is nobody behind it; a device that refuses the register is there.
     device.set(Mood::Refuses(11));
     let ask =
-        || discover::scan_modbus(vec![way(device.address)], &[1], 200 * MS, &Arc::default(), |_| {}).unwrap();
+        || discover::scan_modbus(vec![tcp(device.address)], &[1], 200 * MS, &Arc::default(), |_| {}).unwrap();
     assert_eq!(ask()[0].units.as_ref().unwrap().len(), 0);
     device.set(Mood::Refuses(2));
     let units = ask().remove(0).units.unwrap();
     assert!(units[0].exception.as_ref().unwrap().contains("Illegal data address"), "{units:?}");
     device.set(Mood::HangsUp);
     assert_eq!(ask()[0].units.as_ref().unwrap().len(), 0);
+    let line = Device::start_rtu(10);
+    *line.units.lock().unwrap() = vec![3];
+    let way = |device: &Device| Way::RtuOverTcp("127.0.0.1".to_owned(), device.address.port());
+    let found = discover::scan_modbus(vec![way(&line)], &[2, 3], 200 * MS, &Arc::default(), |_| {}).unwrap();
+    let units = found[0].units.as_ref().unwrap();
+    assert_eq!(units.iter().map(|unit| unit.number).collect::<Vec<_>>(), [3]);
     let before = device.asked();
     let stop = Arc::new(AtomicBool::new(true));
-    let stopped = discover::scan_modbus(vec![way(device.address)], &[1], 200 * MS, &stop, |_| {}).unwrap();
+    let stopped = discover::scan_modbus(vec![tcp(device.address)], &[1], 200 * MS, &stop, |_| {}).unwrap();
     assert_eq!((stopped.len(), device.asked()), (0, before));
 }
 

@@ -23,9 +23,10 @@ use taktwerk_config::ConfigFile;
 use taktwerk_server::space::import::Batch;
 
 /// Sections and settings that a running server takes over.
-const LIVE: [&str; 7] = ["role", "permissions", "namespace", "web", "source", "tag", NODESETS];
+const LIVE: [&str; 9] =
+    ["role", "permissions", "namespace", "web", "source", "tag", "template", "instance", NODESETS];
 /// Sections of the gateway.
-const FIELD: [&str; 2] = ["source", "tag"];
+const FIELD: [&str; 4] = ["source", "tag", "template", "instance"];
 /// The NodeSet files: they are read again each time, because what they say may be other than before.
 const NODESETS: &str = "server.nodesets";
 

@@ -44,6 +44,10 @@ pub struct Config {
     pub source: Vec<IgnoredAny>,
     /// `[[tag]]`, likewise
     pub tag: Vec<IgnoredAny>,
+    /// `[[template]]`, likewise
+    pub template: Vec<IgnoredAny>,
+    /// `[[instance]]`, likewise
+    pub instance: Vec<IgnoredAny>,
     /// `[[destination]]`, likewise
     pub destination: Vec<IgnoredAny>,
     /// `[alarms]`

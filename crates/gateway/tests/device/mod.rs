@@ -38,6 +38,15 @@ pub(crate) struct Device {
 
 impl Device {
     pub(crate) fn start(registers: usize) -> Arc<Self> {
+        Self::with_framing(registers, false)
+    }
+
+    /// With frames of a serial line, as serial device servers carry them through TCP.
+    pub(crate) fn start_rtu(registers: usize) -> Arc<Self> {
+        Self::with_framing(registers, true)
+    }
+
+    fn with_framing(registers: usize, is_rtu: bool) -> Arc<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let device = Arc::new(Self {
             address: listener.local_addr().unwrap(),
@@ -53,7 +62,11 @@ impl Device {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let Some(device) = weak.upgrade() else { return };
-                std::thread::spawn(move || device.serve(stream));
+                std::thread::spawn(
+                    move || {
+                        if is_rtu { device.serve_rtu(stream) } else { device.serve(stream) }
+                    },
+                );
             }
         });
         device
@@ -96,6 +109,50 @@ impl Device {
             }
             header[4..6].copy_from_slice(&(answer.len() as u16 + 1).to_be_bytes());
             if stream.write_all(&[&header[..], &answer].concat()).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn serve_rtu(&self, mut stream: TcpStream) {
+        loop {
+            let mut frame = vec![0; 7];
+            if stream.read_exact(&mut frame).is_err() {
+                return;
+            }
+            // What is left is the data and the check sum.
+            let rest = match frame[1] {
+                15 | 16 => usize::from(frame[6]) + 2,
+                22 => 3,
+                43 => 0,
+                _ => 1,
+            };
+            let mut end = vec![0; rest];
+            if stream.read_exact(&mut end).is_err() {
+                return;
+            }
+            frame.extend(end);
+            let (body, sum) = frame.split_at(frame.len() - 2);
+            assert_eq!(sum, crc(body), "{frame:?}");
+            self.requests.fetch_add(1, Ordering::Relaxed);
+            if !self.units.lock().unwrap().contains(&body[0]) {
+                continue;
+            }
+            let mood = *self.mood.lock().unwrap();
+            let answer = match mood {
+                Mood::Hangs => continue,
+                Mood::HangsUp => return,
+                Mood::Refuses(code) => vec![body[1] | 0x80, code],
+                _ => self.answer(&body[1..]),
+            };
+            let mut answer = [&body[..1], &answer].concat();
+            let mut sum = crc(&answer);
+            match mood {
+                Mood::Lies => sum[0] ^= 1,
+                Mood::Short => answer.truncate(answer.len() - 1),
+                _ => {}
+            }
+            if stream.write_all(&[&answer[..], &sum].concat()).is_err() {
                 return;
             }
         }
@@ -158,4 +215,21 @@ impl Device {
             _ => refuse(1),
         }
     }
+}
+
+/// The check sum of a frame (Modbus over Serial Line §6.2.2), the low byte first.
+fn crc(bytes: &[u8]) -> [u8; 2] {
+    let mut sum = 0xFFFFu16;
+    for byte in bytes {
+        sum ^= u16::from(*byte);
+        for _ in 0..8 {
+            sum = if sum & 1 == 1 { (sum >> 1) ^ 0xA001 } else { sum >> 1 };
+        }
+    }
+    sum.to_le_bytes()
+}
+
+#[test]
+fn the_check_sum_is_that_of_the_specification() {
+    assert_eq!(crc(&[0x02, 0x07]), [0x41, 0x12]);
 }

@@ -1,0 +1,268 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+#
+# The gateway between a Modbus device of pymodbus, the broker mosquitto and OPC UA clients: values of all types are read and
+# written, values go through the broker and back, and device and broker go away and come back.
+#
+#   PROGRAMS=DIR gateway.sh    takes taktwerk from there instead of building it
+#   PEER=DIR                   takes pymodbus from there instead of target/peers
+#   GATEWAY_INSTALL=1          also builds InfluxDB 1 and a NATS server with `go install` into target/peers, where the tests of
+#                              crates/gateway find them
+#
+# The last line is `count: N passed, M failed, K skipped`.
+set -eu
+
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+root=$(CDPATH='' cd -- "$here/.." && pwd)
+peer=${PEER:-$root/target/peers/pymodbus}
+
+if [ "${GATEWAY_INSTALL:-0}" = 1 ]; then
+    go=$(command -v go || command -v /usr/local/go/bin/go) || { echo "go is missing" >&2; exit 6; }
+    GOBIN=$root/target/peers/influxdb "$go" install github.com/influxdata/influxdb/cmd/influxd@v1.7.11
+    GOBIN=$root/target/peers/nats "$go" install github.com/nats-io/nats-server/v2@v2.11.8
+fi
+"$here/pymodbus/setup.sh" "$peer" || exit 6
+if [ -n "${PROGRAMS:-}" ]; then
+    taktwerk=$PROGRAMS/taktwerk
+else
+    cargo build --manifest-path "$root/Cargo.toml" --quiet -p taktwerk-cli
+    taktwerk=${CARGO_TARGET_DIR:-$root/target}/debug/taktwerk
+fi
+
+work=$(mktemp -d)
+device=''
+broker=''
+server=''
+cleanup() {
+    status=$?
+    trap - EXIT INT TERM HUP
+    for process in $server $device $broker; do
+        kill "$process" 2>/dev/null || true
+    done
+    rm -rf "$work"
+    exit "$status"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM HUP
+
+passed=0
+failed=0
+skipped=0
+check() { # name, whether it holds
+    if [ "$2" = 0 ]; then
+        passed=$((passed + 1))
+        echo "ok     $1"
+    else
+        failed=$((failed + 1))
+        echo "FAILED $1"
+        tail -3 "$work/server.log" "$work/read" 2>/dev/null | sed 's/^/  /'
+    fi
+}
+
+free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+
+until_ready() { # file, process
+    waited=0
+    until grep -q '^READY' "$1"; do
+        kill -0 "$2" 2>/dev/null && [ "$waited" -lt 600 ] || { echo "it did not start:"; cat "$1" "$work"/*.log; exit 1; }
+        waited=$((waited + 1))
+        sleep 0.1
+    done
+}
+
+start_device() {
+    : >"$work/device"
+    "$peer/bin/python" "$here/pymodbus/device.py" "$modbus" >"$work/device" 2>"$work/device.log" &
+    device=$!
+    until_ready "$work/device" "$device"
+}
+
+start_broker() {
+    "$mosquitto" -c "$work/mosquitto.conf" >"$work/broker.log" 2>&1 &
+    broker=$!
+}
+
+stop() { # process
+    kill "$1" 2>/dev/null || true
+    wait "$1" 2>/dev/null || true
+}
+
+# Whether a variable gets a value, or a status, within a minute.
+reads() { # name, text
+    waited=0
+    while [ "$waited" -lt 300 ]; do
+        "$taktwerk" read "$url" "nsu=urn:taktwerk:gateway;s=$1" --policy None --json >"$work/read" 2>&1 || true
+        python3 - "$work/read" "$2" <<'END' && return 0
+import json, sys
+try:
+    text = open(sys.argv[1]).read()
+    found = json.loads(text)
+except ValueError:
+    sys.exit(1)
+def values(of):
+    if isinstance(of, dict):
+        for key, one in of.items():
+            if key in ("Value", "Status", "StatusCode", "Name", "Symbol", "Body"):
+                yield json.dumps(one)
+            yield from values(one)
+    elif isinstance(of, list):
+        for one in of:
+            yield from values(one)
+sys.exit(sys.argv[2] not in values(found))
+END
+        waited=$((waited + 1))
+        sleep 0.2
+    done
+    return 1
+}
+
+modbus=$(free_port)
+start_device
+{
+    cat <<CONF
+[server]
+bind = ["127.0.0.1:0"]
+[security]
+policies = []
+none = true
+[identities]
+anonymous = true
+[[namespace]]
+uri = "urn:taktwerk:gateway"
+permissions = { Anonymous = ["Browse", "Read", "Write"] }
+[[source]]
+name = "device"
+type = "modbus"
+address = "127.0.0.1:$modbus"
+interval = "100 ms"
+retry = "100 ms"
+retry_max = "500 ms"
+lost_after = "2 s"
+CONF
+    tag() { # name, settings
+        printf '[[tag]]\nsource = "device"\nname = "%s"\n%s\n' "$1" "$2"
+    }
+    tag Int16 'address = "holding:0"
+format = "int16"
+scale = 0.5'
+    tag Setpoint 'address = "40002"
+access = "read-write"'
+    tag Float32 'address = "holding:10"
+format = "float32"'
+    tag Int32 'address = "holding:12"
+format = "int32"'
+    tag Float64 'address = "holding:14"
+format = "float64"'
+    tag UInt64 'address = "holding:18"
+format = "uint64"'
+    tag Text 'address = "holding:30"
+format = "string"
+length = 8'
+    tag List 'address = "holding:40"
+format = "uint16"
+count = 3'
+    tag Coil 'address = "coil:2"'
+    tag Discrete 'address = "discrete:1"'
+    tag Input 'address = "input:2"'
+    tag Missing 'address = "holding:5"'
+    tag Second 'address = "holding:0"
+unit = 2'
+} >"$work/gateway.toml"
+
+mosquitto=$(command -v mosquitto || command -v /usr/sbin/mosquitto || true)
+if [ -n "$mosquitto" ]; then
+    port=$(free_port)
+    {
+        echo "listener $port 127.0.0.1"
+        echo 'allow_anonymous true'
+        [ "$(id -u)" != 0 ] || echo 'user root'
+    } >"$work/mosquitto.conf"
+    start_broker
+    cat >>"$work/gateway.toml" <<CONF
+[[source]]
+name = "back"
+type = "mqtt"
+url = "mqtt://127.0.0.1:$port"
+retry = "100 ms"
+retry_max = "500 ms"
+lost_after = "2 s"
+[[tag]]
+source = "back"
+name = "Setpoint"
+topic = "plant/device/Setpoint"
+json = "$.value"
+[[destination]]
+name = "broker"
+type = "mqtt"
+url = "mqtt://127.0.0.1:$port"
+topic = "plant/{tag}"
+retain = true
+tags = ["device/*"]
+retry = "100 ms"
+retry_max = "500 ms"
+CONF
+else
+    echo "broker: skipped, mosquitto is not installed (Debian package mosquitto)"
+    skipped=$((skipped + 1))
+fi
+chmod 600 "$work/gateway.toml"
+
+: >"$work/server"
+"$taktwerk" serve --config "$work/gateway.toml" >"$work/server" 2>"$work/server.log" &
+server=$!
+until_ready "$work/server" "$server"
+url=$(sed -n 's/^READY //p' "$work/server")
+
+while read -r name value; do
+    outcome=0
+    reads "device/$name" "$value" || outcome=1
+    check "pymodbus: $name is $value" $outcome
+done <<'END'
+Int16 -107.5
+Setpoint 60
+Float32 1.5
+Int32 -1234567
+Float64 2.25
+Text "pymodbus"
+List [1, 2, 3]
+Coil true
+Discrete false
+Input 19
+Second 7
+END
+outcome=0
+reads device/UInt64 '"9223372036854775809"' || reads device/UInt64 9223372036854775809 || outcome=1
+check "pymodbus: UInt64 is 9223372036854775809" $outcome
+
+set_point() { "$taktwerk" write "$url" 'nsu=urn:taktwerk:gateway;s=device/Setpoint' "$1" --policy None >>"$work/server.log" 2>&1; }
+outcome=0
+set_point 75 && reads device/Setpoint 75 || outcome=1
+check "pymodbus: a write reaches the device and is read back" $outcome
+if [ -n "$mosquitto" ]; then
+    outcome=0
+    reads back/Setpoint 75.0 || outcome=1
+    check "mosquitto: a value goes to the broker and comes back" $outcome
+    stop "$broker"
+    outcome=0
+    set_point 80 && reads device/Setpoint 80 && set_point 85 && reads device/Setpoint 85 || outcome=1
+    start_broker
+    reads back/Setpoint 85.0 || outcome=1
+    check "mosquitto: values that came while the broker was gone arrive" $outcome
+fi
+stop "$device"
+device=''
+outcome=0
+waited=0
+until "$taktwerk" read "$url" 'nsu=urn:taktwerk:gateway;s=device/Int32' --policy None 2>&1 | grep -q NoCommunication; do
+    waited=$((waited + 1))
+    [ "$waited" -lt 300 ] || { outcome=1; break; }
+    sleep 0.2
+done
+check "pymodbus: without the device its values are Bad_NoCommunication" $outcome
+start_device
+outcome=0
+reads device/Int32 -1234567 || outcome=1
+check "pymodbus: its values come back with it" $outcome
+
+echo "count: $passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ]

@@ -106,6 +106,9 @@ fn what_was_recorded_survives_kill_9_and_the_gap_is_marked() {
     assert_eq!(gaps, 1, "{after:?}");
     let minutes = server.history(&["--from", "-2m", "--aggregate", "Count", "--every", "4m"]);
     assert_eq!(minutes.len(), 1, "{minutes:?}");
+    // Two minutes have 120 seconds, and no piece of another one.
+    let seconds = server.history(&["--from", "-2m", "--aggregate", "Count", "--every", "1s"]);
+    assert_eq!(seconds.len(), 120, "{:?}", seconds.last());
 }
 
 /// Every file at its limit is what a full disk looks like to a process.

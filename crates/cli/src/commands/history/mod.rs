@@ -13,6 +13,7 @@ use chart::Series;
 use clap::Args;
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::Duration;
 use taktwerk_client::history::{HistoryError, HistoryPage, HistoryQuery, HistoryRange, HistoryReader};
 use taktwerk_lab::table::{Align, Table};
@@ -75,10 +76,16 @@ pub(crate) struct HistoryArgs {
     svg: Option<PathBuf>,
 }
 
+/// When the command began. All spans count from this one time: an hour up to now is an hour, and has as many intervals.
+fn now() -> UtcTime {
+    static NOW: OnceLock<UtcTime> = OnceLock::new();
+    *NOW.get_or_init(clock::wall)
+}
+
 /// Reads a time: absolute, `now`, or a span before now.
 fn time(text: &str) -> Result<UtcTime, String> {
     if text == "now" {
-        return Ok(clock::wall());
+        return Ok(now());
     }
     if let Some(before) = text.strip_prefix('-') {
         let days = before.strip_suffix('d').and_then(|days| days.parse::<u32>().ok());
@@ -87,7 +94,7 @@ fn time(text: &str) -> Result<UtcTime, String> {
             None => span::seconds(before).map_err(|error| error.to_string())?,
         };
         let ticks = i64::try_from(span.as_nanos() / 100).unwrap_or(i64::MAX);
-        return Ok(UtcTime::from_ticks(clock::wall().ticks().saturating_sub(ticks)));
+        return Ok(UtcTime::from_ticks(now().ticks().saturating_sub(ticks)));
     }
     UtcTime::parse(text).ok_or_else(|| {
         format!(
@@ -271,6 +278,7 @@ mod tests {
         assert!((ago("-1h") - 36_000_000_000).abs() < 50_000_000);
         assert!((ago("-2d") - 2 * 864_000_000_000).abs() < 50_000_000);
         assert!(ago("now") < 50_000_000);
+        assert_eq!(time("now").unwrap().ticks() - time("-1m").unwrap().ticks(), 600_000_000);
         assert_eq!(time("2026-03-04T12:00:00Z").unwrap(), UtcTime::parse("2026-03-04T12:00:00Z").unwrap());
         assert!(time("yesterday").is_err() && time("-x").is_err());
         assert_eq!(aggregate("average"), Ok(Aggregate::Average));

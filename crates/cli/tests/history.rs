@@ -140,6 +140,44 @@ fn a_full_disk_is_told_and_what_was_written_meanwhile_is_stored_later() {
 }
 
 #[test]
+fn events_are_kept_over_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("server.toml");
+    let text = "[server]\nbind = [\"127.0.0.1:0\"]\nsimulated_plant = true\n[security]\nnone = true\n\
+                [identities]\nanonymous = true\n[permissions]\nunspecified = \"open\"\n\
+                [history]\nfile = \"history.db\"\nevents = true\n";
+    std::fs::write(&config, text).unwrap();
+    let start = || {
+        taktwerk_lab::program::Program::new(BINARY)
+            .args(["serve", "--config", config.to_str().unwrap(), "--exit-with-stdin", "--quiet"])
+            .serve(Duration::from_secs(60))
+            .unwrap()
+    };
+    let read = |url: &str, more: &[&str]| -> Vec<serde_json::Value> {
+        let words = ["history", url, "i=2253", "--events", "--json", "--policy", "None"];
+        let output = Command::new(BINARY).args(words).args(more).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let lines = String::from_utf8(output.stdout).unwrap();
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let server = start();
+    let end = Instant::now() + Duration::from_secs(120);
+    let before = loop {
+        let found = read(server.url(), &[]);
+        if found.len() >= 2 {
+            break found;
+        }
+        assert!(Instant::now() < end, "only {} events are kept", found.len());
+        std::thread::sleep(Duration::from_millis(500));
+    };
+    drop(server);
+    let server = start();
+    let after = read(server.url(), &["-n", &before.len().to_string()]);
+    assert_eq!(after, before);
+    assert_eq!(read(server.url(), &["--filter", "Severity < 1"]).len(), 0);
+}
+
+#[test]
 fn a_history_of_another_program_is_refused_and_said_why() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("history.db");

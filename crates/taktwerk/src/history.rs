@@ -24,8 +24,8 @@
 
 pub use taktwerk_server::history::aggregate::{self, Aggregate};
 pub use taktwerk_server::history::{
-    HistoryStore, HistoryValue, MemoryStore, Modification, ModifiedValue, NodeHistory, NodeKey, Order,
-    Perform, Rule, Span, StoreError,
+    EventCursor, HistoryStore, HistoryValue, MemoryStore, Modification, ModifiedValue, NodeHistory, NodeKey,
+    Order, Perform, Rule, Span, StoreError, StoredEvent,
 };
 
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -49,10 +49,14 @@ const WAITING_MAX: usize = 2_000_000;
 /// How long a store that failed is left alone, at most.
 const BACKOFF_MAX: Duration = Duration::from_secs(10);
 
+/// Events that wait for a store that fails; beyond, the oldest are dropped.
+const EVENTS_WAITING_MAX: usize = 100_000;
+
 /// What the recorder has done.
 #[derive(Debug, Default)]
 pub struct RecorderCounters {
     recorded: AtomicU64,
+    events: AtomicU64,
     lost: AtomicU64,
     failures: AtomicU64,
     waiting: AtomicU64,
@@ -63,6 +67,12 @@ impl RecorderCounters {
     #[must_use]
     pub fn recorded(&self) -> u64 {
         self.recorded.load(Ordering::Relaxed)
+    }
+
+    /// Events that are stored.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.events.load(Ordering::Relaxed)
     }
 
     /// Values that were dropped, because they came too fast or a store failed for too long. The history says Bad_DataLost
@@ -139,6 +149,7 @@ impl RecorderThread {
             recorder,
             counters: Arc::clone(&counters),
             batches: Vec::new(),
+            events: None,
             store: space.history_store().map(Arc::clone),
             lost_in_queue: 0,
         };
@@ -173,10 +184,55 @@ struct Batch {
     is_failing: bool,
 }
 
+/// Events on their way to their store.
+struct EventBatch {
+    history: Arc<NodeHistory>,
+    events: Vec<StoredEvent>,
+    is_failing: bool,
+}
+
+impl EventBatch {
+    fn new(history: Arc<NodeHistory>) -> Self {
+        Self { history, events: Vec::new(), is_failing: false }
+    }
+
+    /// Stores all of them, or keeps them for the next time.
+    fn flush(&mut self, counters: &RecorderCounters) {
+        if self.events.is_empty() {
+            return;
+        }
+        match self.history.store.append_events(&self.history.key, &self.events) {
+            Ok(()) => {
+                counters.events.fetch_add(self.events.len() as u64, Ordering::Relaxed);
+                self.events.clear();
+                if core::mem::take(&mut self.is_failing) {
+                    tracing::info!("history: events are stored again");
+                }
+            }
+            Err(error) => {
+                counters.failures.fetch_add(1, Ordering::Relaxed);
+                if !core::mem::replace(&mut self.is_failing, true) {
+                    tracing::error!(%error, "history: events wait until they can be stored");
+                }
+                let excess = self.events.len().saturating_sub(EVENTS_WAITING_MAX);
+                if excess > 0 {
+                    counters.lost.fetch_add(excess as u64, Ordering::Relaxed);
+                    tracing::error!(
+                        events = excess,
+                        "history: the store has failed for too long; events are lost"
+                    );
+                    self.events.drain(..excess);
+                }
+            }
+        }
+    }
+}
+
 struct Loop {
     recorder: Recorder,
     counters: Arc<RecorderCounters>,
     batches: Vec<Batch>,
+    events: Option<EventBatch>,
     store: Option<Arc<dyn HistoryStore>>,
     lost_in_queue: u64,
 }
@@ -194,10 +250,17 @@ impl Loop {
             for recorded in taken.drain(..) {
                 self.sort(recorded);
             }
+            if let Some((history, events)) = self.recorder.take_events(taktwerk_net::clock::wall()) {
+                let batch = self.events.get_or_insert_with(|| EventBatch::new(history));
+                batch.events.extend(events);
+            }
             if stop || stored.elapsed() >= STORE_EVERY {
                 stored = Instant::now();
                 for batch in &mut self.batches {
                     batch.flush(&self.counters, stop);
+                }
+                if let Some(events) = &mut self.events {
+                    events.flush(&self.counters);
                 }
             }
             let waiting: usize = self.batches.iter().map(|batch| batch.values.len()).sum();

@@ -59,13 +59,7 @@ const FIELDS: [&str; 7] = ["EventId", "EventType", "SourceNode", "SourceName", "
 
 /// Subscribes and prints until enough has come or the user ends it.
 pub(crate) fn run(arguments: &EventsArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
-    let mut query = FIELDS.iter().fold(EventQuery::new(), |query, name| query.select(name));
-    for name in &arguments.select {
-        query = query.select(name);
-    }
-    if let Some(text) = &arguments.filter {
-        query = query.filter(text).map_err(|error| Failure::Usage(format!("--filter: {error}")))?;
-    }
+    let query = query(&arguments.select, arguments.filter.as_deref())?;
     let mut session = Session::connect(&arguments.connection)?;
     let node = match &arguments.node {
         Some(spec) => resolve::one(&mut session, spec)?,
@@ -78,10 +72,7 @@ pub(crate) fn run(arguments: &EventsArgs, output: Output, interrupt: &Interrupt)
         match stream.next(&mut session, &node, end, interrupt)? {
             Next::End => break,
             Next::Event(fields) => {
-                for field in &fields {
-                    session.learn_types(Some(field))?;
-                }
-                print(&session, query.names(), &fields, output)?;
+                print(&mut session, query.names(), &fields, output)?;
                 left -= 1;
             }
         }
@@ -90,7 +81,27 @@ pub(crate) fn run(arguments: &EventsArgs, output: Output, interrupt: &Interrupt)
     if interrupt.asked() { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
-fn print(session: &Session, names: &[String], fields: &[Variant], output: Output) -> Result<(), Failure> {
+/// The fields that are always shown, and others; of all events, or of those for which a condition is true.
+pub(super) fn query(select: &[String], filter: Option<&str>) -> Result<EventQuery, Failure> {
+    let names = FIELDS.iter().copied().chain(select.iter().map(String::as_str));
+    let query = names.fold(EventQuery::new(), |query, name| query.select(name));
+    match filter {
+        Some(text) => query.filter(text).map_err(|error| Failure::Usage(format!("--filter: {error}"))),
+        None => Ok(query),
+    }
+}
+
+/// Prints one event: a line, or a JSON document in a line.
+pub(super) fn print(
+    session: &mut Session,
+    names: &[String],
+    fields: &[Variant],
+    output: Output,
+) -> Result<(), Failure> {
+    for field in fields {
+        session.learn_types(Some(field))?;
+    }
+    let session = &*session;
     if output.is_json() {
         let mut document = Map::new();
         for (name, value) in names.iter().zip(fields) {

@@ -31,13 +31,13 @@ pub(super) fn keep(builder: ServerBuilder, arguments: &ServeArgs) -> Result<Serv
 pub(super) fn configured(builder: ServerBuilder, file: &ConfigFile) -> Result<ServerBuilder, Failure> {
     let section = &file.config().history;
     let Some(path) = &section.file else {
-        if section.record.is_empty() {
+        if section.record.is_empty() && !section.events {
             return Ok(builder);
         }
-        return Err(Failure::Usage(
-            "[[history.record]] needs a place to record to: set file = \"history.db\" under [history]"
-                .to_owned(),
-        ));
+        let what = if section.events { "events = true" } else { "[[history.record]]" };
+        return Err(Failure::Usage(format!(
+            "{what} needs a place to record to: set file = \"history.db\" under [history]"
+        )));
     };
     let retention = Retention {
         age: Duration::from_secs(u64::from(section.keep_days) * 86_400),
@@ -50,6 +50,11 @@ pub(super) fn configured(builder: ServerBuilder, file: &ConfigFile) -> Result<Se
 
 /// Records what a configuration names.
 pub(super) fn record(file: &ConfigFile, server: &Server) -> Result<(), Failure> {
+    let section = &file.config().history;
+    if section.events {
+        let failed = |error: taktwerk::BuildError| Failure::Environment(error.to_string());
+        server.record_events(section.events_writable).map_err(failed)?;
+    }
     for section in &file.config().history.record {
         let text = section.below.get_ref();
         let wrong = |why: &str| {

@@ -440,6 +440,10 @@ pub struct HistorySection {
     pub keep_days: u32,
     /// When the file is larger, the oldest values are deleted; 0 is no limit.
     pub keep_megabytes: u64,
+    /// Whether events are recorded.
+    pub events: bool,
+    /// Whether clients with the permissions for it may change recorded events.
+    pub events_writable: bool,
     /// `[[history.record]]`
     pub record: Vec<RecordSection>,
 }

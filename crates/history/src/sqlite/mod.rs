@@ -4,10 +4,11 @@
 //! that was appended is there. They are also held in memory until a Variable has enough of them for a chunk, a row of
 //! compressed values in which they are found. Batches whose values are all in chunks are deleted.
 //!
-//! - `schema`: the tables; `chunks`: finding, reading and changing chunks; `edit`: updates, deletions and annotations.
+//! - `events`: events; `schema`: the tables; `chunks`: finding, reading and changing chunks; `edit`: updates, deletions and annotations.
 
 mod chunks;
 mod edit;
+mod events;
 mod schema;
 #[cfg(test)]
 mod tests;
@@ -21,9 +22,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use taktwerk_schema::Annotation;
 use taktwerk_server::history::{
-    HistoryStore, HistoryValue, Modification, ModifiedValue, NodeKey, Order, Perform, Span, StoreError,
+    EventCursor, HistoryStore, HistoryValue, Modification, ModifiedValue, NodeKey, Order, Perform, Span,
+    StoreError, StoredEvent,
 };
-use taktwerk_types::{StatusCode, UtcTime, Variant};
+use taktwerk_types::{ByteString, StatusCode, UtcTime, Variant};
 
 /// Values of a full chunk.
 const CHUNK_LEN: usize = 1_024;
@@ -94,6 +96,7 @@ impl SqliteStore {
         let connection = Connection::open(&path).map_err(error)?;
         connection.busy_timeout(BUSY).map_err(error)?;
         schema::KIND.prepare(&connection, &path)?;
+        connection.execute_batch(events::TABLE).map_err(error)?;
         let mut inner = Inner {
             connection,
             nodes: BTreeMap::new(),
@@ -146,6 +149,21 @@ impl SqliteStore {
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs something in a transaction.
+    fn changing<T>(
+        &self,
+        run: impl FnOnce(&Transaction<'_>) -> Result<T, rusqlite::Error>,
+    ) -> Result<T, StoreError> {
+        let mut inner = self.lock();
+        let change = || {
+            let transaction = inner.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let result = run(&transaction)?;
+            transaction.commit()?;
+            Ok(result)
+        };
+        change().map_err(|error| self.failed(&error))
     }
 
     /// Runs something with a connection of its own, so that readers and the writer do not wait for each other.
@@ -354,6 +372,7 @@ impl Inner {
             transaction.execute("DELETE FROM chunk WHERE last < ?", [oldest])?;
             transaction.execute("DELETE FROM modified WHERE time < ?", [oldest])?;
             transaction.execute("DELETE FROM annotation WHERE time < ?", [oldest])?;
+            transaction.execute("DELETE FROM event WHERE time < ?", [oldest])?;
             transaction.commit()?;
         }
         while retention.size > 0 && size(&self.connection)? > retention.size {
@@ -366,10 +385,21 @@ impl Inner {
                 )
                 .optional()?
                 .flatten();
-            let Some(oldest) = oldest else { break };
+            let Some(oldest) = oldest else {
+                // Without values, the oldest events go.
+                let query =
+                    "DELETE FROM event WHERE id IN (SELECT id FROM event ORDER BY time, id LIMIT 4096)";
+                let count = transaction.execute(query, [])?;
+                transaction.commit()?;
+                if count == 0 {
+                    break;
+                }
+                continue;
+            };
             deleted += count(&transaction, "SELECT total(count) FROM chunk WHERE last <= ?", oldest)?;
             transaction.execute("DELETE FROM chunk WHERE last <= ?", [oldest])?;
             transaction.execute("DELETE FROM modified WHERE time <= ?", [oldest])?;
+            transaction.execute("DELETE FROM event WHERE time <= ?", [oldest])?;
             transaction.commit()?;
         }
         Ok(deleted)
@@ -457,6 +487,36 @@ impl HistoryStore for SqliteStore {
         }
         chunks::merge(found, pending, order, limit, out);
         Ok(())
+    }
+
+    fn append_events(&self, node: &NodeKey, events: &[StoredEvent]) -> Result<(), StoreError> {
+        self.changing(|transaction| events::append(transaction, node, events))
+    }
+
+    fn read_events(
+        &self,
+        node: &NodeKey,
+        span: Span,
+        order: Order,
+        after: Option<EventCursor>,
+        limit: usize,
+        out: &mut Vec<(EventCursor, StoredEvent)>,
+    ) -> Result<(), StoreError> {
+        out.extend(self.reading(|connection| events::read(connection, node, span, order, after, limit))?);
+        Ok(())
+    }
+
+    fn update_events(
+        &self,
+        node: &NodeKey,
+        perform: Perform,
+        events: Vec<StoredEvent>,
+    ) -> Result<Vec<StatusCode>, StoreError> {
+        self.changing(|transaction| events::update(transaction, node, perform, events))
+    }
+
+    fn delete_events(&self, node: &NodeKey, ids: &[ByteString]) -> Result<Vec<StatusCode>, StoreError> {
+        self.changing(|transaction| events::remove(transaction, node, ids))
     }
 
     fn read_modified(

@@ -2,11 +2,10 @@
 //!
 //! An entry is a version and any number of sections, each with its kind. Values are encoded as they are on the wire.
 
+use crate::history::StoredEvent;
 use taktwerk_crypto::MessageSecurityMode;
 use taktwerk_types::codec::{encode_bytes, encode_len};
-use taktwerk_types::{
-    DataValue, Decode, DecodeError, DecodeLimits, Decoder, Encode, NodeId, QualifiedName, UaString, Variant,
-};
+use taktwerk_types::{DataValue, Decode, DecodeError, DecodeLimits, Decoder, Encode, NodeId, UaString};
 
 /// The version that this code writes and reads.
 const VERSION: u8 = 1;
@@ -35,13 +34,6 @@ pub(crate) struct SavedParameters {
     pub(crate) max_keep_alive_count: u32,
     pub(crate) max_notifications: u32,
     pub(crate) priority: u8,
-}
-
-/// An event as it is kept: all its fields.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct SavedEvent {
-    pub(crate) condition: Option<NodeId>,
-    pub(crate) fields: Vec<(Vec<QualifiedName>, Variant)>,
 }
 
 /// What has changed of a queue. Its elements are numbered from its beginning on, whether they are still in it or not.
@@ -76,7 +68,7 @@ pub(crate) enum Section {
     /// What has changed of an item's values.
     Values(QueueChange<DataValue>),
     /// What has changed of an item's events.
-    Events(QueueChange<SavedEvent>),
+    Events(QueueChange<StoredEvent>),
     /// The messages that can be republished, of which some are new, and the number of the next one.
     Messages { next: u32, available: Vec<u32>, new: Vec<(u32, Vec<u8>)> },
     /// The server has ended in order: nothing is missing behind this.
@@ -149,7 +141,7 @@ impl Section {
             }
             Self::Events(change) => {
                 out.push(Self::EVENTS);
-                change.encode(out, SavedEvent::encode);
+                change.encode(out, StoredEvent::encode);
             }
             Self::Messages { next, available, new } => {
                 messages(
@@ -194,7 +186,7 @@ impl Section {
             Self::MODE => Self::Mode { item: u32::decode(decoder)?, mode: i32::decode(decoder)? },
             Self::LINKS => Self::Links { item: u32::decode(decoder)?, linked: decoder.array()? },
             Self::VALUES => Self::Values(QueueChange::decode(decoder, 1, DataValue::decode)?),
-            Self::EVENTS => Self::Events(QueueChange::decode(decoder, 5, SavedEvent::decode)?),
+            Self::EVENTS => Self::Events(QueueChange::decode(decoder, 5, StoredEvent::decode)?),
             Self::MESSAGES => {
                 let (next, available) = (u32::decode(decoder)?, decoder.array()?);
                 let count = decoder.array_len(8)?.unwrap_or(0);
@@ -284,39 +276,6 @@ impl<T> QueueChange<T> {
         decoder.allocate(count.saturating_mul(size_of::<T>()))?;
         let added = (0..count).map(|_| one(decoder)).collect::<Result<_, _>>()?;
         Ok(Self { item, first, from, overflow, added })
-    }
-}
-
-impl SavedEvent {
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        let fields = self.fields.iter().map(|(path, value)| (path.as_slice(), value));
-        encode_event(self.condition.as_ref(), fields, out);
-    }
-
-    fn decode(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        let condition =
-            if bool::decode(decoder)? { Some(<NodeId as Decode>::decode(decoder)?) } else { None };
-        let count = decoder.array_len(5)?.unwrap_or(0);
-        decoder.allocate(count.saturating_mul(size_of::<(Vec<QualifiedName>, Variant)>()))?;
-        let fields = (0..count).map(|_| Ok((decoder.array()?, Variant::decode(decoder)?)));
-        Ok(Self { condition, fields: fields.collect::<Result<_, DecodeError>>()? })
-    }
-}
-
-/// Appends an event, without a copy of it.
-pub(crate) fn encode_event<'a>(
-    condition: Option<&NodeId>,
-    fields: impl ExactSizeIterator<Item = (&'a [QualifiedName], &'a Variant)>,
-    out: &mut Vec<u8>,
-) {
-    condition.is_some().encode(out);
-    if let Some(condition) = condition {
-        condition.encode(out);
-    }
-    encode_len(fields.len(), out);
-    for (path, value) in fields {
-        path.encode(out);
-        value.encode(out);
     }
 }
 

@@ -1,7 +1,7 @@
 //! A durable subscription that is made from the entries of its log.
 
-pub(crate) use super::record::SavedEvent;
 use super::record::{self, Header, QueueChange, Section};
+use crate::history::StoredEvent;
 use std::collections::{BTreeMap, VecDeque};
 use taktwerk_types::{DataValue, DecodeError};
 
@@ -55,7 +55,7 @@ pub(crate) struct SavedItem {
     /// The items that it triggers.
     pub(crate) linked: Vec<u32>,
     pub(crate) values: SavedQueue<DataValue>,
-    pub(crate) events: SavedQueue<SavedEvent>,
+    pub(crate) events: SavedQueue<StoredEvent>,
 }
 
 /// A subscription.

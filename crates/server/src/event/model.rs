@@ -2,6 +2,7 @@
 
 use super::field::FieldName;
 use crate::account::{HeapSize, allocation};
+use crate::history::StoredEvent;
 use crate::node_ix::NodeIx;
 use smallvec::SmallVec;
 use taktwerk_schema::ids::object_type_ids;
@@ -43,13 +44,11 @@ impl NewEvent {
     }
 
     /// An event that was raised before, from all its fields, and when it was received.
-    pub(crate) fn again(
-        condition: Option<NodeId>,
-        fields: Vec<(FieldName, Variant)>,
-    ) -> (Self, Option<UtcTime>) {
-        let mut new = Self { condition, ..Self::new(NodeId::NULL, NodeId::NULL) };
+    pub(crate) fn again(stored: StoredEvent) -> (Self, Option<UtcTime>) {
+        let mut new = Self { condition: stored.condition, ..Self::new(NodeId::NULL, NodeId::NULL) };
         let mut received = None;
-        for (name, value) in fields {
+        for (path, value) in stored.fields {
+            let name = FieldName::new(&path);
             match value {
                 Variant::NodeId(id) if name == FieldName::event_type() => new.event_type = *id,
                 Variant::NodeId(id) if name == FieldName::source_node() => new.source = *id,
@@ -175,6 +174,12 @@ impl Event {
     /// All fields with their names.
     pub fn fields(&self) -> impl ExactSizeIterator<Item = (&FieldName, &Variant)> {
         self.fields.iter().map(|(name, value)| (name, value))
+    }
+
+    /// The event as it is kept.
+    pub(crate) fn to_stored(&self) -> StoredEvent {
+        let fields = self.fields.iter().map(|(name, value)| (name.path().to_vec(), value.clone()));
+        StoredEvent { condition: self.condition.clone(), fields: fields.collect() }
     }
 
     /// The condition that it is a notification of.

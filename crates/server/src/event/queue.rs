@@ -3,7 +3,8 @@
 use super::model::Event;
 use crate::account::{Account, Category, Charge};
 use crate::durable::marks::Marks;
-use crate::durable::record::{begin_queue, encode_event, end_queue};
+use crate::durable::record::{begin_queue, end_queue};
+use crate::history::event::encode_event;
 use std::collections::VecDeque;
 use std::sync::Arc;
 

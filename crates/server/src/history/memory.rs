@@ -1,12 +1,14 @@
 //! A store in memory: for tests, and for histories that may end with the process.
 
+use super::event::StoredEvent;
 use super::store::{
-    HistoryStore, HistoryValue, Modification, ModifiedValue, NodeKey, Order, Perform, Span, StoreError,
+    EventCursor, HistoryStore, HistoryValue, Modification, ModifiedValue, NodeKey, Order, Perform, Span,
+    StoreError, merge_event,
 };
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use taktwerk_schema::{Annotation, HistoryUpdateType};
-use taktwerk_types::{StatusCode, UtcTime};
+use taktwerk_types::{ByteString, StatusCode, UtcTime};
 
 /// Keeps up to a number of values per Variable in memory; the oldest go first.
 #[derive(Debug)]
@@ -22,6 +24,9 @@ struct Series {
     modified: BTreeMap<(UtcTime, u64), ModifiedValue>,
     modifications: u64,
     annotations: BTreeMap<AnnotationKey, Annotation>,
+    events: BTreeMap<EventCursor, StoredEvent>,
+    /// The number of the next event.
+    next_event: i64,
 }
 
 /// The time that an annotation is about, its user and its own time.
@@ -40,6 +45,21 @@ impl MemoryStore {
 }
 
 impl Series {
+    fn add_event(&mut self, event: StoredEvent, max: usize) {
+        let cursor = EventCursor { time: event.time(), number: self.next_event };
+        self.next_event += 1;
+        self.events.insert(cursor, event);
+        while self.events.len() > max {
+            self.events.pop_first();
+        }
+    }
+
+    fn take_event(&mut self, id: &ByteString) -> Option<(EventCursor, StoredEvent)> {
+        let (cursor, _) = self.events.iter().find(|(_, event)| event.event_id() == *id)?;
+        let cursor = *cursor;
+        Some((cursor, self.events.remove(&cursor)?))
+    }
+
     fn note(&mut self, value: HistoryValue, by: &Modification, kind: HistoryUpdateType, max: usize) {
         self.modifications += 1;
         let by = Modification { kind, ..by.clone() };
@@ -65,6 +85,70 @@ fn take<T>(
 }
 
 impl HistoryStore for MemoryStore {
+    fn append_events(&self, node: &NodeKey, events: &[StoredEvent]) -> Result<(), StoreError> {
+        let mut all = self.lock();
+        let series = all.entry(NodeKey::clone(node)).or_default();
+        events.iter().for_each(|event| series.add_event(event.clone(), self.values_max));
+        Ok(())
+    }
+
+    fn read_events(
+        &self,
+        node: &NodeKey,
+        span: Span,
+        order: Order,
+        after: Option<EventCursor>,
+        limit: usize,
+        out: &mut Vec<(EventCursor, StoredEvent)>,
+    ) -> Result<(), StoreError> {
+        let all = self.lock();
+        let Some(series) = all.get(node).filter(|_| !span.is_empty()) else { return Ok(()) };
+        let range = EventCursor { time: span.first, number: i64::MIN }..=EventCursor {
+            time: span.last,
+            number: i64::MAX,
+        };
+        let is_behind = |cursor: &EventCursor| match (after, order) {
+            (None, _) => true,
+            (Some(after), Order::Forward) => *cursor > after,
+            (Some(after), Order::Backward) => *cursor < after,
+        };
+        let events = series.events.range(range).filter(|(cursor, _)| is_behind(cursor));
+        take(events, order, 0, limit, |(cursor, event)| out.push((*cursor, event.clone())));
+        Ok(())
+    }
+
+    fn update_events(
+        &self,
+        node: &NodeKey,
+        perform: Perform,
+        events: Vec<StoredEvent>,
+    ) -> Result<Vec<StatusCode>, StoreError> {
+        let mut all = self.lock();
+        let series = all.entry(NodeKey::clone(node)).or_default();
+        let one = |event: StoredEvent| {
+            let known = series.take_event(&event.event_id());
+            let (stored, status) =
+                merge_event(perform, known.as_ref().map(|(_, known)| known.clone()), event);
+            match (stored, known) {
+                (Some(event), _) => series.add_event(event, self.values_max),
+                (None, Some((cursor, known))) => drop(series.events.insert(cursor, known)),
+                (None, None) => {}
+            }
+            status
+        };
+        Ok(events.into_iter().map(one).collect())
+    }
+
+    fn delete_events(&self, node: &NodeKey, ids: &[ByteString]) -> Result<Vec<StatusCode>, StoreError> {
+        let mut all = self.lock();
+        let series = all.entry(NodeKey::clone(node)).or_default();
+        let one = |id: &ByteString| match series.take_event(id) {
+            Some(_) => StatusCode::GOOD,
+            None => StatusCode::BAD_NO_ENTRY_EXISTS,
+        };
+        Ok(ids.iter().map(one).collect())
+    }
+
     fn append(&self, values: &[(NodeKey, HistoryValue)]) -> Result<(), StoreError> {
         let mut all = self.lock();
         for (node, value) in values {

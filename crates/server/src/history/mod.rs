@@ -5,10 +5,12 @@
 //!
 //! - [`store`]: the trait of stores and their values; [`memory`]: a store in memory;
 //! - `read`, `update`: the jobs; `point`: the continuation points of a session;
+//! - [`event`]: events as they are kept;
 //! - [`rule`]: which writes are recorded;
 //! - [`aggregate`]: the standard aggregates of Part 13.
 
 pub mod aggregate;
+pub(crate) mod event;
 pub mod memory;
 pub(crate) mod point;
 pub(crate) mod read;
@@ -16,10 +18,13 @@ pub mod rule;
 pub mod store;
 pub(crate) mod update;
 
+pub use event::StoredEvent;
 pub use memory::MemoryStore;
 pub use rule::Rule;
+pub use store::merge_event;
 pub use store::{
-    HistoryStore, HistoryValue, Modification, ModifiedValue, NodeKey, Order, Perform, Span, StoreError,
+    EventCursor, HistoryStore, HistoryValue, Modification, ModifiedValue, NodeKey, Order, Perform, Span,
+    StoreError,
 };
 
 use aggregate::Configuration;

@@ -4,7 +4,9 @@ use super::NodeHistory;
 use super::aggregate::bound::{self, Rules};
 use super::aggregate::{Aggregate, Configuration, processed};
 use super::point::{HistoryPoints, Point};
-use super::store::{HistoryStore, HistoryValue, ModifiedValue, NodeKey, Order, Span, StoreError};
+use super::store::{
+    EventCursor, HistoryStore, HistoryValue, ModifiedValue, NodeKey, Order, Span, StoreError,
+};
 use crate::account::{Account, Category};
 use std::sync::Arc;
 use taktwerk_schema::{HistoryData, HistoryModifiedData, ModificationInfo};
@@ -35,9 +37,18 @@ pub(crate) struct Bounds {
 pub(crate) enum Position {
     Raw(RawPosition),
     Modified(ModifiedPosition),
-    AtTime { times: Arc<[UtcTime]>, next: usize, simple_bounds: bool },
-    Annotations { times: Arc<[UtcTime]>, next: usize },
+    AtTime {
+        times: Arc<[UtcTime]>,
+        next: usize,
+        simple_bounds: bool,
+    },
+    Annotations {
+        times: Arc<[UtcTime]>,
+        next: usize,
+    },
     Processed(ProcessedPosition),
+    /// Of events, which another job reads.
+    Events(EventPosition),
 }
 
 impl Position {
@@ -45,7 +56,7 @@ impl Position {
     pub(crate) fn extra(&self) -> usize {
         match self {
             Self::AtTime { times, .. } | Self::Annotations { times, .. } => size_of_val(&**times),
-            Self::Raw(_) | Self::Modified(_) | Self::Processed(_) => 0,
+            Self::Raw(_) | Self::Modified(_) | Self::Processed(_) | Self::Events(_) => 0,
         }
     }
 }
@@ -92,6 +103,19 @@ pub(crate) struct ModifiedPosition {
     pub(crate) span: Span,
     pub(crate) skip: usize,
     pub(crate) page: usize,
+    pub(crate) left: Option<usize>,
+}
+
+/// Reading events (Part 11 §6.5.2).
+#[derive(Debug, Clone)]
+pub(crate) struct EventPosition {
+    pub(crate) order: Order,
+    pub(crate) span: Span,
+    /// The last one that was looked at.
+    pub(crate) after: Option<EventCursor>,
+    /// Events per response; 0 is no limit.
+    pub(crate) page: usize,
+    /// Events that are still to be given, if there is no end.
     pub(crate) left: Option<usize>,
 }
 
@@ -164,7 +188,7 @@ impl ReadJob {
                 Some(Position::Raw(_) | Position::Modified(_) | Position::Annotations { .. }) => {
                     values = self.bounds.values_max;
                 }
-                Some(Position::Processed(_)) | None => {
+                Some(Position::Processed(_) | Position::Events(_)) | None => {
                     (values, raw) = (self.bounds.values_max, self.bounds.raw_max);
                 }
             }
@@ -318,7 +342,7 @@ impl Values {
                 let next = next.saturating_sub(values.len() - given);
                 Some(Position::AtTime { times, next, simple_bounds })
             }
-            Position::Annotations { .. } | Position::Modified(_) => None,
+            Position::Annotations { .. } | Position::Modified(_) | Position::Events(_) => None,
         }
     }
 }
@@ -438,6 +462,11 @@ fn read(
             }
             let rest = (at < times.len()).then_some(Position::Annotations { times, next: at });
             Ok(Page { values: Values::Plain(values), rest })
+        }
+        // Its node has a history of values, and not of events.
+        Position::Events(_) => {
+            let status = StatusCode::BAD_CONTINUATION_POINT_INVALID;
+            Err(StoreError { status, message: "a continuation point of events".to_owned() })
         }
         Position::Processed(position) => {
             let mut values = Vec::new();

@@ -1,9 +1,10 @@
 //! What a store of history has to do.
 
+use super::event::StoredEvent;
 use core::fmt;
 use std::sync::Arc;
 use taktwerk_schema::{Annotation, HistoryUpdateType};
-use taktwerk_types::{DataValue, StatusCode, UtcTime, Variant};
+use taktwerk_types::{ByteString, DataValue, StatusCode, UtcTime, Variant};
 
 /// A Variable's name in a store, such as `nsu=urn:plant;s=Boiler`.
 pub type NodeKey = Arc<str>;
@@ -110,6 +111,36 @@ pub struct ModifiedValue {
     pub value: HistoryValue,
     /// Who did it.
     pub by: Modification,
+}
+
+/// Where an event stands in a store: its time, and a number for those of the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EventCursor {
+    /// When it happened.
+    pub time: UtcTime,
+    /// Grows with each event that is added.
+    pub number: i64,
+}
+
+/// Inserts or changes one event as [`HistoryStore::update_events`] has it: `known` is the one with its id. Gives what is to be
+/// stored, if anything, and the status (Part 11 §6.9.4).
+pub fn merge_event(
+    perform: Perform,
+    known: Option<StoredEvent>,
+    event: StoredEvent,
+) -> (Option<StoredEvent>, StatusCode) {
+    match (perform, known) {
+        (Perform::Insert, Some(_)) => (None, StatusCode::BAD_ENTRY_EXISTS),
+        (Perform::Replace, None) => (None, StatusCode::BAD_NO_ENTRY_EXISTS),
+        (Perform::Remove, _) => (None, StatusCode::BAD_HISTORY_OPERATION_INVALID),
+        (_, None) => (Some(event), StatusCode::GOOD_ENTRY_INSERTED),
+        (_, Some(mut known)) => {
+            for (path, value) in event.fields {
+                known.set(path, value);
+            }
+            (Some(known), StatusCode::GOOD_ENTRY_REPLACED)
+        }
+    }
 }
 
 /// A store could not do what it was asked to.
@@ -243,6 +274,57 @@ pub trait HistoryStore: Send + Sync + fmt::Debug {
         annotations: Vec<(UtcTime, Annotation)>,
     ) -> Result<Vec<StatusCode>, StoreError> {
         let _ = (node, perform, annotations);
+        Err(unsupported())
+    }
+
+    /// Adds events as they were raised, in that order.
+    ///
+    /// # Errors
+    /// None of them were stored.
+    fn append_events(&self, node: &NodeKey, events: &[StoredEvent]) -> Result<(), StoreError> {
+        let _ = (node, events);
+        Err(unsupported())
+    }
+
+    /// Appends up to `limit` events of a span to `out`, ordered by time, those of the same time as they were added; only
+    /// those behind `after`, if it is given.
+    ///
+    /// # Errors
+    /// They could not be read.
+    fn read_events(
+        &self,
+        node: &NodeKey,
+        span: Span,
+        order: Order,
+        after: Option<EventCursor>,
+        limit: usize,
+        out: &mut Vec<(EventCursor, StoredEvent)>,
+    ) -> Result<(), StoreError> {
+        let _ = (node, span, order, after, limit, out);
+        Err(unsupported())
+    }
+
+    /// Inserts, replaces or updates events, which are told apart by their EventIds; gives a status for each. What replaces
+    /// an event replaces the fields that it has.
+    ///
+    /// # Errors
+    /// Nothing was changed.
+    fn update_events(
+        &self,
+        node: &NodeKey,
+        perform: Perform,
+        events: Vec<StoredEvent>,
+    ) -> Result<Vec<StatusCode>, StoreError> {
+        let _ = (node, perform, events);
+        Err(unsupported())
+    }
+
+    /// Deletes events by their EventIds; gives a status for each.
+    ///
+    /// # Errors
+    /// Nothing was deleted.
+    fn delete_events(&self, node: &NodeKey, ids: &[ByteString]) -> Result<Vec<StatusCode>, StoreError> {
+        let _ = (node, ids);
         Err(unsupported())
     }
 

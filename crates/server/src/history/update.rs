@@ -1,11 +1,12 @@
 //! The job of a HistoryUpdate: changes what the stores have and encodes the results.
 
 use super::NodeHistory;
+use super::event::StoredEvent;
 use super::store::{HistoryValue, Modification, Perform, Span, StoreError};
 use std::sync::Arc;
 use taktwerk_schema::{Annotation, HistoryUpdateResult};
 use taktwerk_types::codec::encode_len;
-use taktwerk_types::{Encode, StatusCode, UtcTime};
+use taktwerk_types::{ByteString, Encode, StatusCode, UtcTime};
 
 /// One operation of a HistoryUpdate.
 #[derive(Debug)]
@@ -20,6 +21,9 @@ pub(crate) struct NodeUpdate {
 pub(crate) enum Change {
     /// Values, or why one of them is not to be taken.
     Values(Perform, Vec<Result<HistoryValue, StatusCode>>),
+    /// Events, which are told apart by their EventIds.
+    Events(Perform, Vec<Result<StoredEvent, StatusCode>>),
+    DeleteEvents(Vec<ByteString>),
     Annotations(Perform, Vec<Result<(UtcTime, Annotation), StatusCode>>),
     Delete(Span),
     DeleteModified(Span),
@@ -76,6 +80,10 @@ impl Change {
             Self::Values(perform, values) => {
                 (StatusCode::GOOD, each(values, |values| store.update(key, perform, values, by))?)
             }
+            Self::Events(perform, events) => {
+                (StatusCode::GOOD, each(events, |events| store.update_events(key, perform, events))?)
+            }
+            Self::DeleteEvents(ids) => (StatusCode::GOOD, store.delete_events(key, &ids)?),
             Self::Annotations(perform, values) => {
                 (StatusCode::GOOD, each(values, |values| store.annotate(key, perform, values))?)
             }

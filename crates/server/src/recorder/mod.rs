@@ -4,13 +4,16 @@
 //! Variables without history do nothing for it. Writes that found the ring full are counted, and the history says
 //! Bad_DataLost at that place. It does no I/O: a driver takes batches and gives them to the stores.
 
+use crate::event::Event;
 use crate::history::rule::Rule;
-use crate::history::{HistoryStore, HistoryValue, NodeHistory, NodeKey};
+use crate::history::{HistoryStore, HistoryValue, NodeHistory, NodeKey, StoredEvent};
+use crate::node_ix::NodeIx;
 use crate::space::AddressSpace;
 use crate::space::page::{PAGE_SLOTS, Page};
 use crate::space::slot::Snapshot;
 use crate::space::store::{SlotHandle, SlotStore};
 use std::sync::Arc;
+use taktwerk_schema::ids::object_ids;
 use taktwerk_types::{StatusCode, UtcTime, Variant};
 
 /// A value for a store.
@@ -106,6 +109,23 @@ impl Recorder {
         }
     }
 
+    /// Where events go, if they are recorded, and those that were raised since the last call.
+    pub fn take_events(&mut self, now: UtcTime) -> Option<(Arc<NodeHistory>, Vec<StoredEvent>)> {
+        let history = Arc::clone(self.space.read().event_history()?);
+        let bus = Arc::clone(self.space.events());
+        let mut events = Vec::new();
+        for _ in 0..bus.len(self.shard) {
+            let Some(event) = bus.pop(self.shard) else { break };
+            events.push(event.to_stored());
+        }
+        // Asked for, so that the next half-full ring is told of again.
+        bus.take_pressed(self.shard);
+        if bus.take_lost(self.shard) {
+            events.push(Event::overflow(bus.next_event_id(), now).to_stored());
+        }
+        (!events.is_empty()).then_some((history, events))
+    }
+
     fn take_queued(&mut self, now: UtcTime, out: &mut Vec<Recorded>) {
         for _ in 0..self.store.queued_len(self.shard) {
             let Some(queued) = self.store.pop_queued(self.shard) else { break };
@@ -164,6 +184,9 @@ impl Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
+        if self.space.read().event_history().is_some() {
+            self.space.events().unwatch(self.shard, NodeIx::ns0(object_ids::SERVER));
+        }
         for state in &self.watched {
             state.slot.set_queued(self.shard, false);
             state.slot.set_watched(self.shard, false);

@@ -23,6 +23,11 @@ const SERVER: NodeIx = NodeIx::ns0(object_ids::SERVER);
 /// The bit of EventNotifier that lets clients subscribe (Part 3 §8.59).
 pub(crate) const SUBSCRIBE_TO_EVENTS: u8 = 1;
 
+/// The bit of EventNotifier that says that the history of events can be read.
+pub(crate) const HISTORY_READ: u8 = 4;
+/// The bit of EventNotifier that says that the history of events can be changed.
+pub(crate) const HISTORY_WRITE: u8 = 8;
+
 impl Types for Nodes {
     fn event_type(&self, id: &NodeId) -> Option<NodeIx> {
         let node = self.resolve(id.as_ref())?;

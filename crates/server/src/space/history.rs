@@ -12,7 +12,7 @@ use crate::node_ix::NodeIx;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use taktwerk_schema::ids::{object_ids, object_type_ids, reference_type_ids, variable_ids as v};
-use taktwerk_schema::{AccessLevelType, NodeClass};
+use taktwerk_schema::{AccessLevelType, NodeClass, PermissionType};
 use taktwerk_types::{BuiltInType, NodeId, QualifiedName, StatusCode, UtcTime, Variant};
 
 /// Where history goes, and Variables that the recorder does not know yet.
@@ -166,6 +166,30 @@ impl AddressSpace {
         nodes.history_begins(now)
     }
 
+    /// Keeps all events in the server's store. Clients may read those of every Object with an EventNotifier, and change
+    /// them if `writable`.
+    ///
+    /// The specification lets only administrators read the history of the Server Object. Here those may read it who may
+    /// receive its events; of each event, permissions are asked as when it was raised.
+    ///
+    /// # Errors
+    /// There is no store.
+    pub fn historize_events(&self, writable: bool, now: UtcTime) -> Result<(), NodeError> {
+        let store = self.history_store().ok_or(NodeError::NoHistoryStore)?;
+        let server = NodeId::numeric(0, object_ids::SERVER);
+        let history = NodeHistory::new(Arc::clone(store), self.node_key(&server));
+        let mut nodes = self.write();
+        let is_first = nodes.event_history().is_none();
+        nodes.set_event_history(history, writable);
+        nodes.publish_event_history(writable, now);
+        nodes.let_receivers_read_history(NodeIx::ns0(object_ids::SERVER))?;
+        drop(nodes);
+        if let Some(recorder) = self.slots().recorder().filter(|_| is_first) {
+            self.events().watch(recorder, NodeIx::ns0(object_ids::SERVER));
+        }
+        Ok(())
+    }
+
     /// Whether a Variable has a history.
     #[must_use]
     pub fn has_history(&self, id: &NodeId) -> bool {
@@ -234,21 +258,41 @@ impl Nodes {
             v::HISTORY_SERVER_CAPABILITIES_INSERT_ANNOTATION_CAPABILITY,
             v::HISTORY_SERVER_CAPABILITIES_SERVER_TIMESTAMP_SUPPORTED,
         ];
-        let events = [
-            v::HISTORY_SERVER_CAPABILITIES_ACCESS_HISTORY_EVENTS_CAPABILITY,
-            v::HISTORY_SERVER_CAPABILITIES_INSERT_EVENT_CAPABILITY,
-            v::HISTORY_SERVER_CAPABILITIES_REPLACE_EVENT_CAPABILITY,
-            v::HISTORY_SERVER_CAPABILITIES_UPDATE_EVENT_CAPABILITY,
-            v::HISTORY_SERVER_CAPABILITIES_DELETE_EVENT_CAPABILITY,
-        ];
         let data = data.into_iter().map(|id| (id, Variant::from(has_history)));
-        let events = events.into_iter().map(|id| (id, Variant::from(false)));
         let most = [
             (v::HISTORY_SERVER_CAPABILITIES_MAX_RETURN_DATA_VALUES, values_max.into()),
-            (v::HISTORY_SERVER_CAPABILITIES_MAX_RETURN_EVENT_VALUES, 0u32.into()),
+            (v::HISTORY_SERVER_CAPABILITIES_MAX_RETURN_EVENT_VALUES, values_max.into()),
         ];
-        for (id, value) in data.chain(events).chain(most) {
+        for (id, value) in data.chain(most) {
             self.ns0_slot(id).set(value, StatusCode::GOOD, now, now);
+        }
+        let bits = self.event_history_bits();
+        self.publish_event_history(bits & super::events::HISTORY_WRITE != 0, now);
+    }
+
+    /// Gives ReadHistory to all who have ReceiveEvents on a node.
+    fn let_receivers_read_history(&mut self, ix: NodeIx) -> Result<(), NodeError> {
+        let Some(mut access) = self.access().own(self.access_set(ix)).cloned() else { return Ok(()) };
+        let Some(roles) = &mut access.role_permissions else { return Ok(()) };
+        for (_, permissions) in roles {
+            if permissions.contains(PermissionType::RECEIVE_EVENTS) {
+                *permissions = *permissions | PermissionType::READ_HISTORY;
+            }
+        }
+        self.set_access(ix, access)
+    }
+
+    /// Says what the services can do with the history of events.
+    fn publish_event_history(&mut self, writable: bool, now: UtcTime) {
+        let is_kept = self.event_history().is_some();
+        for (id, value) in [
+            (v::HISTORY_SERVER_CAPABILITIES_ACCESS_HISTORY_EVENTS_CAPABILITY, is_kept),
+            (v::HISTORY_SERVER_CAPABILITIES_INSERT_EVENT_CAPABILITY, writable),
+            (v::HISTORY_SERVER_CAPABILITIES_REPLACE_EVENT_CAPABILITY, writable),
+            (v::HISTORY_SERVER_CAPABILITIES_UPDATE_EVENT_CAPABILITY, writable),
+            (v::HISTORY_SERVER_CAPABILITIES_DELETE_EVENT_CAPABILITY, writable),
+        ] {
+            self.ns0_slot(id).set(value.into(), StatusCode::GOOD, now, now);
         }
     }
 

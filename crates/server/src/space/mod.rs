@@ -109,7 +109,8 @@ impl AddressSpace {
         let nodes = Nodes::new(Arc::clone(&slots), application_uri);
         let access_generation = nodes.access().shared_generation();
         let (sources, waiting) = (Arc::default(), AtomicUsize::new(0));
-        let events = Arc::new(EventBus::new(slots.shards()));
+        let events =
+            Arc::new(EventBus::new(slots.recorder().map_or(slots.shards(), |recorder| recorder + 1)));
         let history = history::Registry::default();
         let alarms = OnceLock::new();
         Self {

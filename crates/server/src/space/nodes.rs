@@ -64,6 +64,8 @@ pub(crate) struct Nodes {
     live: Option<Arc<Live>>,
     /// Subscriptions can be durable.
     durable: bool,
+    /// Where events are kept, and whether clients may change that.
+    event_history: Option<(Arc<NodeHistory>, bool)>,
     data_types: Vec<NodeId>,
     /// The built-in type's number of each of `data_types` that is one, 0 for all others.
     data_type_kinds: Vec<u8>,
@@ -98,6 +100,7 @@ impl Nodes {
             namespaces: vec!["http://opcfoundation.org/UA/".to_owned(), application_uri.to_owned()],
             live: None,
             durable: false,
+            event_history: None,
             data_types: vec![NodeId::numeric(0, data_type_ids::BASE_DATA_TYPE)],
             data_type_kinds: vec![0],
             slots,
@@ -117,6 +120,25 @@ impl Nodes {
     /// Connects the server's own Variables with what they show.
     pub(crate) fn set_live(&mut self, live: Arc<Live>) {
         self.live = Some(live);
+    }
+
+    /// Says where events are kept, and whether clients may change that.
+    pub(crate) fn set_event_history(&mut self, history: NodeHistory, writable: bool) {
+        self.event_history = Some((Arc::new(history), writable));
+    }
+
+    /// Where events are kept.
+    pub(crate) fn event_history(&self) -> Option<&Arc<NodeHistory>> {
+        self.event_history.as_ref().map(|(history, _)| history)
+    }
+
+    /// What EventNotifiers say of the history of events.
+    pub(crate) fn event_history_bits(&self) -> u8 {
+        match self.event_history {
+            None => 0,
+            Some((_, false)) => super::events::HISTORY_READ,
+            Some((_, true)) => super::events::HISTORY_READ | super::events::HISTORY_WRITE,
+        }
     }
 
     /// Says whether subscriptions can be durable.

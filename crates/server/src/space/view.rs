@@ -278,7 +278,11 @@ impl<'a> NodeView<'a> {
     /// The EventNotifier of an Object or View: whether events can be subscribed to. There is no history of events, whatever a
     /// NodeSet says.
     pub(crate) fn event_notifier(&self) -> Option<u8> {
-        self.declared_event_notifier().map(|bits| bits & super::events::SUBSCRIBE_TO_EVENTS)
+        self.declared_event_notifier().map(|bits| {
+            let bits = bits & super::events::SUBSCRIBE_TO_EVENTS;
+            // All events are kept in one place, so that every notifier has a history if the server has.
+            if bits == 0 { bits } else { bits | self.nodes.event_history_bits() }
+        })
     }
 
     /// The EventNotifier that the node's model or maker has given it.

@@ -18,16 +18,17 @@ use crate::account::{Account, Exhausted};
 use crate::authorization::Decisions;
 use crate::durable::marks::Marks;
 use crate::durable::record::{self, Section};
-use crate::durable::saved::{Saved, SavedEvent, SavedQueue};
+use crate::durable::saved::{Saved, SavedQueue};
 use crate::durable::work::{Batch, Written};
 use crate::durable::{Change, DurableConfig};
-use crate::event::{Event, FieldName, NewEvent};
+use crate::event::{Event, NewEvent};
+use crate::history::StoredEvent;
 use crate::now::Now;
 use crate::space::AddressSpace;
 use core::time::Duration;
 use std::sync::Arc;
 use taktwerk_types::time::nanos_from_millis;
-use taktwerk_types::{DataValue, Instant, StatusCode, Variant};
+use taktwerk_types::{DataValue, Instant, StatusCode};
 
 /// Values and events that one write takes, of all subscriptions together: what a shard encodes in one turn.
 const VALUES_PER_WRITE: usize = 20_000;
@@ -500,12 +501,15 @@ impl Engine {
     pub(crate) fn restore_events(
         &mut self,
         index: u32,
-        saved: SavedQueue<SavedEvent>,
+        saved: SavedQueue<StoredEvent>,
         is_complete: bool,
         space: &AddressSpace,
     ) {
-        let events: Vec<Arc<Event>> =
-            saved.elements.into_iter().map(|event| space.shared_event_again(again(event))).collect();
+        let events: Vec<Arc<Event>> = saved
+            .elements
+            .into_iter()
+            .map(|event| space.shared_event_again(NewEvent::again(event)))
+            .collect();
         let Self { items, subscriptions, .. } = self;
         let Some(item) = items.get_mut(index as usize) else { return };
         let Some(Some(subscription)) = subscriptions.get_mut(item.subscription as usize) else { return };
@@ -522,14 +526,6 @@ impl Engine {
         }
         self.make_events_ready(index);
     }
-}
-
-/// An event as it was raised.
-fn again(saved: SavedEvent) -> (NewEvent, Option<taktwerk_types::UtcTime>) {
-    let SavedEvent { condition, fields } = saved;
-    let fields: Vec<(FieldName, Variant)> =
-        fields.into_iter().map(|(path, value)| (FieldName::new(&path), value)).collect();
-    NewEvent::again(condition, fields)
 }
 
 /// Appends everything that has changed of a subscription to a new entry of its log; `None` if nothing has.

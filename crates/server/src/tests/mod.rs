@@ -11,6 +11,7 @@ mod authorization;
 mod diagnostics;
 mod discovery;
 mod durable;
+mod event_history;
 mod events;
 mod flow;
 mod headroom;

@@ -84,6 +84,15 @@ impl Server {
         Ok(())
     }
 
+    /// Keeps all events in the store of history. Clients read those of every Object with an EventNotifier, and may change
+    /// them if `writable` and their roles allow it.
+    ///
+    /// # Errors
+    /// The server has no store.
+    pub fn record_events(&self, writable: bool) -> Result<(), BuildError> {
+        Ok(self.space.historize_events(writable, crate::space::now())?)
+    }
+
     /// Its conditions, for lists and operators' actions in this process.
     #[must_use]
     pub fn conditions(&self) -> Conditions {

@@ -63,6 +63,14 @@ pub(crate) struct HistoryArgs {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = time, conflicts_with_all = ["aggregate", "bounds"])]
     at: Vec<UtcTime>,
 
+    /// Events instead of values: those that were kept of an Object, such as i=2253 for the whole server.
+    #[arg(long, conflicts_with_all = ["aggregate", "at", "bounds", "modified", "csv", "plot", "svg"])]
+    events: bool,
+
+    /// Only events for which this is true, as in `taktwerk events`.
+    #[arg(long, value_name = "CONDITION", requires = "events")]
+    filter: Option<String>,
+
     /// Print comma-separated values.
     #[arg(long, conflicts_with_all = ["plot", "json"])]
     csv: bool,
@@ -114,6 +122,9 @@ fn aggregate(text: &str) -> Result<Aggregate, String> {
 pub(crate) fn run(arguments: &HistoryArgs, output: Output) -> Result<(), Failure> {
     let mut session = Session::connect(&arguments.connection)?;
     let node = resolve::one(&mut session, &arguments.node)?;
+    if arguments.events {
+        return events(arguments, session, &node, output);
+    }
     let found = read(arguments, &mut session, &node)?;
     session.close();
     if let Some(path) = &arguments.svg {
@@ -139,6 +150,46 @@ pub(crate) fn run(arguments: &HistoryArgs, output: Output) -> Result<(), Failure
     output.text(&table(&found))
 }
 
+/// Reads and prints events, page after page.
+fn events(
+    arguments: &HistoryArgs,
+    mut session: Session,
+    node: &NodeId,
+    output: Output,
+) -> Result<(), Failure> {
+    let fields = super::events::query(&[], arguments.filter.as_deref())?;
+    let query = HistoryQuery::Events { range: range(arguments), filter: fields.event_filter().clone() };
+    let mut reader = HistoryReader::new(node.clone(), &query);
+    let mut left = arguments.count.unwrap_or(usize::MAX);
+    let mut is_empty = true;
+    while let Some(mut request) = reader.request() {
+        let response =
+            session.client().call(&mut request).map_err(|error| crate::session::failure(&error))?;
+        let page = reader.accept(response).map_err(|error| unreadable(node, error))?;
+        for event in page.events.iter().take(left) {
+            super::events::print(&mut session, fields.names(), event, output)?;
+            is_empty = false;
+        }
+        left = left.saturating_sub(page.events.len());
+        if left == 0 {
+            reader.finish();
+        }
+    }
+    session.close();
+    if is_empty && !output.is_json() { output.text("no events in this range") } else { Ok(()) }
+}
+
+fn unreadable(node: &NodeId, error: HistoryError) -> Failure {
+    match error {
+        HistoryError::Status(status) => refused(node, status),
+        error => Failure::BadStatus(format!("cannot read the history of {node}: {error}")),
+    }
+}
+
+fn range(arguments: &HistoryArgs) -> HistoryRange {
+    HistoryRange { start: Some(arguments.from), end: Some(arguments.to), limit: arguments.count }
+}
+
 /// Columns of the terminal.
 fn width() -> usize {
     let columns = rustix::termios::tcgetwinsize(std::io::stdout()).map_or(0, |size| usize::from(size.ws_col));
@@ -146,7 +197,7 @@ fn width() -> usize {
 }
 
 fn query(arguments: &HistoryArgs) -> HistoryQuery {
-    let range = HistoryRange { start: Some(arguments.from), end: Some(arguments.to), limit: arguments.count };
+    let range = range(arguments);
     match (arguments.aggregate, arguments.every) {
         (Some(aggregate), Some(interval)) => HistoryQuery::Processed {
             start: arguments.from,
@@ -169,10 +220,7 @@ fn read(arguments: &HistoryArgs, session: &mut Session, node: &NodeId) -> Result
     while let Some(mut request) = reader.request() {
         let response =
             session.client().call(&mut request).map_err(|error| crate::session::failure(&error))?;
-        let page = reader.accept(response).map_err(|error| match error {
-            HistoryError::Status(status) => refused(node, status),
-            error => Failure::BadStatus(format!("cannot read the history of {node}: {error}")),
-        })?;
+        let page = reader.accept(response).map_err(|error| unreadable(node, error))?;
         found.append(page);
         if found.len() >= wanted {
             reader.finish();

@@ -79,6 +79,7 @@ pub(crate) fn start(server: &Server, in_file: bool) -> Result<Updater, super::Se
     };
     if let Some(store) = server.space().history_store() {
         record(server, store, &mut moving, in_file)?;
+        server.record_events(false).map_err(super::ServeError::from)?;
     }
     alarms::add(&plant, &moving.sensors)?;
     add_setpoints(&namespace, &plant)?;

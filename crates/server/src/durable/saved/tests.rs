@@ -59,7 +59,7 @@ fn queues_follow_what_was_added_taken_and_replaced() {
 
 #[test]
 fn one_entry_says_the_same_as_all() {
-    let event = SavedEvent {
+    let event = StoredEvent {
         condition: Some(NodeId::numeric(1, 5)),
         fields: vec![(vec![QualifiedName::new(0, "Severity")], 500u16.into())],
     };

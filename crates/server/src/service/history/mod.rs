@@ -1,5 +1,6 @@
 //! HistoryRead and HistoryUpdate (Part 4 §5.11.3, §5.11.5): requests are checked here and become jobs of worker threads.
 
+mod events;
 pub(crate) mod read;
 pub(crate) mod update;
 

@@ -21,7 +21,7 @@ use crate::service::gate::Caller;
 use std::sync::Arc;
 use taktwerk_schema::{
     AccessLevelType, AggregateConfiguration, HistoryReadResponse, PermissionType, ReadAnnotationDataDetails,
-    ReadAtTimeDetails, ReadProcessedDetails, ReadRawModifiedDetails,
+    ReadAtTimeDetails, ReadEventDetails, ReadProcessedDetails, ReadRawModifiedDetails,
 };
 use taktwerk_types::{
     Decode, ExtensionObject, NodeId, QualifiedName, StatusCode, Structure, TimestampsToReturn, UaString,
@@ -49,6 +49,9 @@ pub(crate) fn history_read(
     let timestamps = TimestampsToReturn::from_wire(i32::decode(&mut body)?)
         .map_err(|status| Fault::peer(status, "Part 4 §7.40"))?;
     let release = bool::decode(&mut body)?;
+    if details.is::<ReadEventDetails>() {
+        return super::events::read(cx, caller, request, reply, &details, release);
+    }
     let details =
         Details::parse(&details, caller.count).map_err(|status| Fault::peer(status, "Part 11 §6.5"))?;
     if timestamps == TimestampsToReturn::Neither {

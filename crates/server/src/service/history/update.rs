@@ -1,10 +1,11 @@
 //! HistoryUpdate (Part 4 §5.11.5).
 
-use super::{PendingHistory, find};
+use super::{PendingHistory, events, find};
 use crate::account::Category;
 use crate::audit::AuditAction;
 use crate::effect::{HistoryResult, JobResult, Task};
 use crate::error::Fault;
+use crate::history::StoredEvent;
 use crate::history::store::{HistoryValue, Modification, Perform, Span};
 use crate::history::update::{Change, NodeUpdate, UpdateJob};
 use crate::job_kind::JobKind;
@@ -17,11 +18,12 @@ use crate::service::deferred::{Fill, Gap, deadline};
 use crate::service::gate::Caller;
 use taktwerk_schema::{
     AccessLevelType, Annotation, DeleteAtTimeDetails, DeleteEventDetails, DeleteRawModifiedDetails,
-    HistoryUpdateResponse, HistoryUpdateResult, HistoryUpdateType, PerformUpdateType, PermissionType,
-    UpdateDataDetails, UpdateEventDetails, UpdateStructureDataDetails,
+    HistoryEventFieldList, HistoryUpdateResponse, HistoryUpdateResult, HistoryUpdateType, PerformUpdateType,
+    PermissionType, UpdateDataDetails, UpdateEventDetails, UpdateStructureDataDetails,
 };
 use taktwerk_types::{
-    DataValue, Decode, DecodeLimits, Encode, ExtensionObject, NodeId, StatusCode, Structure, UtcTime, Variant,
+    DataValue, Decode, DecodeLimits, Encode, ExtensionObject, NodeId, QualifiedName, StatusCode, Structure,
+    UtcTime, Variant,
 };
 
 /// An operation as it came.
@@ -69,8 +71,14 @@ pub(crate) fn history_update(
                 let action = AuditAction::HistoryUpdate { node_id, details: name, count };
                 notes.push(cx.audit_record(Some(caller.session), request, StatusCode::GOOD, action));
             }
+            let is_of_events = matches!(change, Change::Events(..) | Change::DeleteEvents(_));
             let target = match refused {
                 Some(status) => Err(status),
+                None if is_of_events => {
+                    let bit = crate::space::events::HISTORY_WRITE;
+                    let found = events::find(&nodes, &caller.decisions, &node_id, permissions, bit);
+                    found.map(events::Target::into_history)
+                }
                 None => find(&nodes, &caller.decisions, &node_id, permissions, write),
             };
             updates.push(NodeUpdate { target, change });
@@ -187,12 +195,57 @@ fn parse(object: &ExtensionObject, limits: DecodeLimits, now: UtcTime) -> Result
             refused: None,
         });
     }
-    let is_event = object.is::<UpdateEventDetails>() || object.is::<DeleteEventDetails>();
-    Err(if is_event {
-        StatusCode::BAD_HISTORY_OPERATION_UNSUPPORTED
-    } else {
-        StatusCode::BAD_HISTORY_OPERATION_INVALID
-    })
+    if object.is::<UpdateEventDetails>() {
+        let details: UpdateEventDetails = body(object, limits)?;
+        let (kind, permissions) = perform(details.perform_insert_replace)?;
+        let paths: Vec<Vec<QualifiedName>> =
+            details.filter.select_clauses.into_iter().map(|clause| clause.browse_path).collect();
+        let one = |list: HistoryEventFieldList| event(&paths, list.event_fields, kind);
+        return Ok(Operation {
+            node_id: details.node_id,
+            name: "UpdateEventDetails",
+            count: count(details.event_data.len()),
+            change: Change::Events(kind, details.event_data.into_iter().map(one).collect()),
+            permissions,
+            refused: None,
+        });
+    }
+    if object.is::<DeleteEventDetails>() {
+        let details: DeleteEventDetails = body(object, limits)?;
+        return Ok(Operation {
+            node_id: details.node_id,
+            name: "DeleteEventDetails",
+            count: count(details.event_ids.len()),
+            change: Change::DeleteEvents(details.event_ids),
+            permissions: &[P::DELETE_HISTORY],
+            refused: None,
+        });
+    }
+    Err(StatusCode::BAD_HISTORY_OPERATION_INVALID)
+}
+
+/// An event from the fields that a client gives. What is inserted has at least an EventId, an EventType and a Time
+/// (Part 11 §6.9.4.2).
+fn event(
+    paths: &[Vec<QualifiedName>],
+    values: Vec<Variant>,
+    kind: Perform,
+) -> Result<StoredEvent, StatusCode> {
+    if values.len() != paths.len() {
+        return Err(StatusCode::BAD_INVALID_ARGUMENT);
+    }
+    let mut event = StoredEvent { condition: None, fields: Vec::with_capacity(values.len()) };
+    for (path, value) in paths.iter().zip(values) {
+        if !value.is_empty() && !path.is_empty() {
+            event.set(path.clone(), value);
+        }
+    }
+    let has_type = matches!(event.field("EventType"), Some(Variant::NodeId(_)));
+    let is_whole = has_type && !event.time().is_null();
+    if event.event_id().as_bytes().is_empty() || (kind != Perform::Replace && !is_whole) {
+        return Err(StatusCode::BAD_INVALID_ARGUMENT);
+    }
+    Ok(event)
 }
 
 /// What is done, and the permissions that it takes (Part 3 §8.55).

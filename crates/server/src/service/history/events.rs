@@ -1,0 +1,302 @@
+//! HistoryRead of events (Part 11 §6.5.2). The job reads the server's log of events and gives those that can be seen at a
+//! node, that the client may see, and that its filter lets pass.
+
+use super::PendingHistory;
+use crate::account::Category;
+use crate::authorization::Decisions;
+use crate::effect::{HistoryResult, JobResult, Task};
+use crate::error::Fault;
+use crate::event::NewEvent;
+use crate::event::filter::EventFilter;
+use crate::history::point::{HistoryPoints, Point};
+use crate::history::read::{Bounds, EventPosition, Position, encode_failure};
+use crate::history::store::{EventCursor, Order, Span};
+use crate::history::{NodeHistory, NodeKey, StoredEvent};
+use crate::job_kind::JobKind;
+use crate::node_ix::NodeIx;
+use crate::reply::Reply;
+use crate::request::Request;
+use crate::service::Outcome;
+use crate::service::context::Context;
+use crate::service::deferred::{Fill, Gap, deadline};
+use crate::service::gate::Caller;
+use crate::service::read::unknown;
+use crate::space::AddressSpace;
+use crate::space::nodes::Nodes;
+use std::sync::Arc;
+use taktwerk_schema::{HistoryEvent, HistoryReadResponse, PermissionType, ReadEventDetails};
+use taktwerk_types::codec::{encode_bytes, encode_len, encode_sized};
+use taktwerk_types::{
+    Decode, Encode, ExtensionObject, NodeId, QualifiedName, StatusCode, Structure, UaString, UtcTime,
+};
+
+/// Events that are read from a store at a time.
+const BATCH: usize = 1_000;
+
+/// An Object whose events are kept.
+#[derive(Debug)]
+pub(super) struct Target {
+    history: Arc<NodeHistory>,
+    node: NodeIx,
+    /// What continuation points belong to.
+    key: NodeKey,
+}
+
+/// The events of a node, if all of the permissions and EventNotifier bits are there.
+///
+/// # Errors
+/// Bad_NodeIdUnknown, Bad_UserAccessDenied and the like; Bad_HistoryOperationUnsupported for nodes without kept events.
+pub(super) fn find(
+    nodes: &Nodes,
+    decisions: &Decisions,
+    id: &NodeId,
+    permissions: &[PermissionType],
+    bit: u8,
+) -> Result<Target, StatusCode> {
+    let node = nodes.resolve(id.as_ref()).ok_or_else(|| unknown(id.as_ref()))?;
+    for permission in permissions {
+        decisions.check(nodes, node, *permission)?;
+    }
+    let unsupported = StatusCode::BAD_HISTORY_OPERATION_UNSUPPORTED;
+    let history = nodes.event_history().ok_or(unsupported)?;
+    let bits = nodes.view(node).and_then(|view| view.event_notifier()).ok_or(unsupported)?;
+    if bits & crate::space::events::HISTORY_READ == 0 {
+        return Err(unsupported);
+    }
+    if bits & bit != bit {
+        return Err(StatusCode::BAD_USER_ACCESS_DENIED);
+    }
+    Ok(Target { history: Arc::clone(history), node, key: format!("events of {id}").into() })
+}
+
+impl Target {
+    /// Where the events are kept.
+    pub(super) fn into_history(self) -> Arc<NodeHistory> {
+        self.history
+    }
+}
+
+/// One node of a HistoryRead.
+struct NodeRead {
+    target: Result<Target, StatusCode>,
+    continuation: Box<[u8]>,
+}
+
+/// A HistoryRead of events.
+struct EventJob {
+    nodes: Vec<NodeRead>,
+    filter: Result<EventFilter, StatusCode>,
+    position: EventPosition,
+    release: bool,
+    points: Arc<HistoryPoints>,
+    bounds: Bounds,
+    space: Arc<AddressSpace>,
+    decisions: Arc<Decisions>,
+}
+
+/// Answers a request whose details are [`ReadEventDetails`].
+pub(super) fn read(
+    cx: &mut Context<'_>,
+    caller: &Caller<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+    details: &ExtensionObject,
+    release: bool,
+) -> Result<Outcome, Fault> {
+    let details: ReadEventDetails = details
+        .decode()
+        .map_err(|_| Fault::peer(StatusCode::BAD_HISTORY_OPERATION_INVALID, "Part 11 §6.5"))?;
+    let position = position(&details).map_err(|status| Fault::peer(status, "Part 11 §6.5.2"))?;
+    let limits = &cx.shared.config().limits;
+    let mut list = caller.operations.clone();
+    let mut nodes = Vec::with_capacity(caller.count);
+    let filter = {
+        let space = cx.shared.space().read();
+        for _ in 0..caller.count {
+            let id = <NodeId as Decode>::decode(&mut list)?;
+            let range = <UaString as Decode>::decode(&mut list)?;
+            let _encoding = QualifiedName::decode(&mut list)?;
+            let continuation: Box<[u8]> = list.bytes()?.unwrap_or_default().into();
+            let permissions = [PermissionType::READ_HISTORY];
+            let mut target = find(&space, &caller.decisions, &id, &permissions, 0);
+            if !range.as_str().is_empty() {
+                target = Err(StatusCode::BAD_INDEX_RANGE_INVALID);
+            }
+            nodes.push(NodeRead { target, continuation });
+        }
+        let range = |text: &str| limits.index_range(text);
+        let compiled = EventFilter::compile(&details.filter, &*space, limits.event_filter(), &range);
+        compiled.map(|(filter, _)| filter).map_err(|(status, _)| status)
+    };
+    let bounds = Bounds {
+        values_max: limits.history_values_max,
+        raw_max: limits.history_raw_values_max,
+        len_max: cx.peer.response_len_max / 2,
+        points_max: limits.history_continuation_points_max.into(),
+    };
+    let max = limits.deferred_timeout;
+    if !cx.deferrals.has_room_for(cx.peer.connection, 1) {
+        return Err(Fault::limit(StatusCode::BAD_SERVER_TOO_BUSY, "effects_per_connection_max"));
+    }
+    // What a batch of events takes, and the request with its filter.
+    let kept = nodes.len() * (size_of::<NodeRead>() + 64) + BATCH * 1_024 + request.body.remaining();
+    let charge = cx.account(Some(caller.session)).charge(Category::Requests, kept)?;
+    let account = Arc::clone(cx.account(Some(caller.session)));
+    let Some(session) = cx.sessions.get_mut(caller.session) else {
+        return Err(Fault::local(StatusCode::BAD_SESSION_ID_INVALID, "the session was there"));
+    };
+    let points = session.history_points.get_or_insert_with(|| Arc::new(HistoryPoints::new(&account)));
+    let count = nodes.len();
+    let job = EventJob {
+        nodes,
+        filter,
+        position,
+        release,
+        points: Arc::clone(points),
+        bounds,
+        space: Arc::clone(cx.shared.space()),
+        decisions: Arc::clone(&caller.decisions),
+    };
+    let task = Task::blocking(JobKind::ReadHistory, move || {
+        JobResult::History(HistoryResult { encoded: job.run(), statuses: Vec::new() })
+    });
+    let fill = Fill::History(PendingHistory { count, failure: encode_failure, notes: Vec::new() });
+    reply.begin::<HistoryReadResponse>();
+    let gaps = vec![(Gap::new(reply.body_len(), fill), task.charged(charge))];
+    let until = deadline(cx.now.instant, request.header.timeout_hint, max);
+    cx.gather(request, caller.session, until, HistoryReadResponse::BINARY_ENCODING_ID, gaps, reply)
+}
+
+/// Where to begin: as with raw values, two of start, end and number of events.
+fn position(details: &ReadEventDetails) -> Result<EventPosition, StatusCode> {
+    let (start, end, page) = (details.start_time, details.end_time, details.num_values_per_node as usize);
+    let given = [!start.is_null(), !end.is_null(), page > 0];
+    if given.iter().filter(|given| **given).count() < 2 {
+        return Err(StatusCode::BAD_INVALID_TIMESTAMP_ARGUMENT);
+    }
+    let before = |time: UtcTime| UtcTime::from_ticks(time.ticks().saturating_sub(1));
+    let behind = |time: UtcTime| UtcTime::from_ticks(time.ticks().saturating_add(1));
+    // The end does not belong to the range, unless it is the start.
+    let (order, first, last) = match (start.is_null(), end.is_null()) {
+        (true, _) => (Order::Backward, Span::ALL.first, end),
+        (_, true) => (Order::Forward, start, Span::ALL.last),
+        _ if end < start => (Order::Backward, behind(end), start),
+        _ if end == start => (Order::Forward, start, end),
+        _ => (Order::Forward, start, before(end)),
+    };
+    let has_end = !start.is_null() && !end.is_null();
+    let left = (!has_end).then_some(page);
+    Ok(EventPosition { order, span: Span { first, last }, after: None, page, left })
+}
+
+impl EventJob {
+    /// Reads everything; gives the encoded results.
+    fn run(self) -> Vec<u8> {
+        let mut out = Vec::new();
+        encode_len(self.nodes.len(), &mut out);
+        let mut left = self.bounds.values_max;
+        for node in &self.nodes {
+            let before = out.len();
+            if let Err(status) = self.one(node, &mut left, &mut out) {
+                out.truncate(before);
+                encode_failure(status, &mut out);
+            }
+        }
+        // There are no diagnostics.
+        encode_len(0, &mut out);
+        out
+    }
+
+    fn one(&self, node: &NodeRead, left: &mut usize, out: &mut Vec<u8>) -> Result<(), StatusCode> {
+        let target = node.target.as_ref().map_err(|status| *status)?;
+        let mut position = if node.continuation.is_empty() {
+            self.position.clone()
+        } else {
+            match self.points.take(&node.continuation, &target.key)? {
+                Position::Events(position) => position,
+                _ => return Err(StatusCode::BAD_CONTINUATION_POINT_INVALID),
+            }
+        };
+        if self.release {
+            encode_failure(StatusCode::GOOD, out);
+            return Ok(());
+        }
+        let filter = self.filter.as_ref().map_err(|status| *status)?;
+        let mut body = Vec::new();
+        NodeId::numeric(0, HistoryEvent::BINARY_ENCODING_ID).encode(&mut body);
+        body.push(1);
+        let (mut count, mut is_done) = (0, Ok(true));
+        encode_sized(&mut body, |body| {
+            let at = body.len();
+            encode_len(0, body);
+            let len_max = self.bounds.len_max.saturating_sub(out.len());
+            is_done = self.events(target, filter, &mut position, (*left, len_max), &mut count, body);
+            if let Some(gap) = body.get_mut(at..at + 4) {
+                gap.copy_from_slice(&u32::try_from(count).unwrap_or(u32::MAX).to_le_bytes());
+            }
+        });
+        *left = left.saturating_sub(count);
+        let continuation = match is_done? {
+            true => None,
+            false => {
+                let point = Point { node: NodeKey::clone(&target.key), position: Position::Events(position) };
+                Some(self.points.keep(point, self.bounds.points_max)?)
+            }
+        };
+        let is_empty = count == 0 && continuation.is_none();
+        if is_empty { StatusCode::GOOD_NO_DATA } else { StatusCode::GOOD }.encode(out);
+        encode_bytes(continuation.as_ref().map(<[u8; 8]>::as_slice), out);
+        out.append(&mut body);
+        Ok(())
+    }
+
+    /// Appends events until there are enough. Says whether there are no more.
+    fn events(
+        &self,
+        target: &Target,
+        filter: &EventFilter,
+        position: &mut EventPosition,
+        (count_max, len_max): (usize, usize),
+        count: &mut usize,
+        body: &mut Vec<u8>,
+    ) -> Result<bool, StatusCode> {
+        let page = if position.page == 0 { usize::MAX } else { position.page };
+        let count_max = page.min(count_max).min(position.left.unwrap_or(usize::MAX));
+        let mut looked_at = 0;
+        loop {
+            let mut batch: Vec<(EventCursor, StoredEvent)> = Vec::new();
+            let (store, key) = (&target.history.store, &target.history.key);
+            store
+                .read_events(key, position.span, position.order, position.after, BATCH, &mut batch)
+                .map_err(|error| {
+                    tracing::warn!(%error, "events cannot be read");
+                    error.status
+                })?;
+            let is_last = batch.len() < BATCH;
+            for (cursor, stored) in batch {
+                if *count >= count_max || (*count > 0 && body.len() > len_max) {
+                    return Ok(position.left == Some(0));
+                }
+                position.after = Some(cursor);
+                looked_at += 1;
+                let event = self.space.shared_event_again(NewEvent::again(stored));
+                let may_see = event
+                    .access()
+                    .into_iter()
+                    .all(|set| self.decisions.of_set(set).contains(PermissionType::RECEIVE_EVENTS));
+                if may_see && event.notifiers().contains(&target.node) && filter.passes(&event) {
+                    filter.encode_fields(&event, body);
+                    *count += 1;
+                    position.left = position.left.map(|left| left.saturating_sub(1));
+                }
+            }
+            if is_last {
+                return Ok(true);
+            }
+            if looked_at >= self.bounds.raw_max {
+                // Others have their turn; the client asks on.
+                return Ok(false);
+            }
+        }
+    }
+}

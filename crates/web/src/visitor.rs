@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use taktwerk::Client;
 use taktwerk::client::{Error, Security};
+use taktwerk::{Client, NodeId};
 use taktwerk_client::ReconnectPolicy;
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 use taktwerk_server::authorization::{Identity, UserIdentity};
@@ -34,6 +34,9 @@ pub(crate) struct Visitor {
     pub(crate) client: Client,
     /// Names of the visitor's roles on an encrypted channel.
     pub(crate) roles: Vec<String>,
+    /// Their ids, and how the visitor's session is secured.
+    pub(crate) role_ids: Vec<NodeId>,
+    pub(crate) mode: MessageSecurityMode,
     /// How many streams are open.
     pub(crate) streams: Arc<AtomicUsize>,
     seen: Mutex<Instant>,
@@ -186,6 +189,8 @@ async fn connect(subject: &Subject, user: Option<(&str, &str)>) -> Result<Visito
         csrf,
         client,
         roles,
+        role_ids: granted,
+        mode,
         streams: Arc::default(),
         seen: Mutex::new(Instant::now()),
     })

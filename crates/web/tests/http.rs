@@ -72,6 +72,7 @@ fn plant(change: impl FnOnce(&mut Settings)) -> Plant {
         .unwrap();
     let boiler = server.namespace("urn:web-test").object("Boiler").add().unwrap();
     let temperature = boiler.variable("Temperature", 21.5).range(0.0..=150.0).writable().add().unwrap();
+    temperature.alarm().high(100.0).severity(700).add().unwrap();
     let running = server.spawn().unwrap();
     let subject = Subject {
         shared: Arc::clone(running.shared()),
@@ -343,4 +344,45 @@ fn the_grafana_dashboard_asks_for_metrics_that_there_are() {
     for name in names {
         assert!(metrics.contains(&format!("\n{name}")), "there is no metric {name}");
     }
+}
+
+#[test]
+fn alarms_are_listed_and_operators_act_on_them() {
+    let plant = plant(|_| {});
+    let list = || plant.get("/api/alarms").json();
+    assert_eq!(list(), json!({ "alarms": [], "count": 0 }));
+    plant.temperature.set(120.0);
+    let end = std::time::Instant::now() + Duration::from_secs(20);
+    let alarm = loop {
+        if let Some(alarm) = list()["alarms"].as_array().unwrap().first() {
+            break alarm.clone();
+        }
+        assert!(std::time::Instant::now() < end, "the alarm does not come");
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    assert_eq!(
+        (&alarm["severity"], &alarm["active"], &alarm["acked"]),
+        (&json!(700), &json!(true), &json!(false))
+    );
+    assert!(alarm["message"].as_str().unwrap().contains("High limit"), "{alarm}");
+    let token = format!("x-csrf-token: {}\r\n", plant.csrf());
+    let act = |headers: &str, body: Value| plant.send("POST", "/api/alarms", headers, &body.to_string());
+    let acknowledge =
+        json!({ "action": "acknowledge", "id": alarm["id"], "event": alarm["event"], "comment": "seen" });
+    assert_eq!(act("", acknowledge.clone()).status, 403, "without the page's token");
+    let other = json!({ "action": "acknowledge", "id": alarm["id"], "event": "00", "comment": "" });
+    assert_eq!(act(&token, other).status, 400, "of another event");
+    let answer = act(&token, acknowledge.clone());
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let now = list()["alarms"][0].clone();
+    assert_eq!((&now["acked"], &now["comment"]), (&json!(true), &json!("seen")));
+    assert_eq!(act(&token, acknowledge).status, 400, "it is acknowledged already");
+    let shelve = |minutes: Value| json!({ "action": "shelve", "id": alarm["id"], "minutes": minutes });
+    assert_eq!(act(&token, shelve(json!(-1))).status, 400);
+    assert_eq!(act(&token, shelve(json!(5))).status, 200);
+    assert_eq!(list()["alarms"][0]["shelving"], "for a time");
+    let unshelve = json!({ "action": "unshelve", "id": alarm["id"] });
+    assert_eq!(act(&token, unshelve).status, 200);
+    assert_eq!(list()["alarms"][0]["shelving"], Value::Null);
+    assert_eq!(act(&token, json!({ "action": "explode", "id": "i=1" })).status, 422);
 }

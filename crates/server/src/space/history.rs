@@ -276,7 +276,7 @@ impl Nodes {
         let Some(roles) = &mut access.role_permissions else { return Ok(()) };
         for (_, permissions) in roles {
             if permissions.contains(PermissionType::RECEIVE_EVENTS) {
-                *permissions = *permissions | PermissionType::READ_HISTORY;
+                *permissions |= PermissionType::READ_HISTORY;
             }
         }
         self.set_access(ix, access)

@@ -1,5 +1,6 @@
 //! What the page asks for: JSON over HTTP, values as server-sent events.
 
+mod alarms;
 mod certificates;
 mod live;
 mod log;
@@ -37,6 +38,7 @@ pub(crate) fn router() -> Router<Arc<App>> {
         .route("/history", get(values::history))
         .route("/server", get(server::get))
         .route("/sources", get(sources::list))
+        .route("/alarms", get(alarms::list).post(alarms::operate))
         .route("/certificates", get(certificates::list))
         .route("/certificates/trust", post(certificates::trust))
         .route("/log", get(log::get))

@@ -329,6 +329,7 @@ function trend(node) {
 const VIEWS = {
   overview: { name: "Overview", draw: overview },
   plant: { name: "Plant", draw: plant },
+  alarms: { name: "Alarms", draw: alarms },
   sources: { name: "Sources", draw: sources, needs: "hasSources" },
   clients: { name: "Clients", draw: clients },
   certificates: { name: "Certificates", draw: certificates, needs: "isAdministrator" },
@@ -433,6 +434,94 @@ function writer(node) {
     catch (error) { say(error.message); }
   });
   return form;
+}
+
+/** Asks for a comment, or for how long an alarm is shelved; gives null if it is cancelled. */
+function ask(title, verb, times) {
+  return new Promise((resolve) => {
+    const comment = el("input", { id: "ask-comment", maxlength: 1000, autocomplete: "off" });
+    const time = el("select", { id: "ask-time" }, ...[["5 minutes", 5], ["30 minutes", 30], ["2 hours", 120], ["8 hours", 480], ["until it is normal", ""]]
+      .map(([name, value]) => el("option", { value }, name)));
+    const fields = times ? [el("label", { for: "ask-time" }, "How long"), time] : [el("label", { for: "ask-comment" }, "Comment"), comment];
+    const dialog = el("dialog", { "aria-labelledby": "ask-title" }, el("form", { method: "dialog" }, el("h2", { id: "ask-title" }, title), ...fields,
+      el("div", { class: "row end" }, el("button", { type: "button", class: "quiet", onclick: () => dialog.close("cancel") }, "Cancel"),
+        el("button", { type: "submit", value: "ok" }, verb))));
+    dialog.addEventListener("close", () => {
+      const isWanted = dialog.returnValue === "ok";
+      dialog.remove();
+      resolve(isWanted ? { comment: comment.value, minutes: times && time.value ? Number(time.value) : null } : null);
+    });
+    document.body.append(dialog);
+    dialog.showModal();
+  });
+}
+
+function alarms(main) {
+  const note = el("p", { class: "soft", role: "status" });
+  const head = (name, small, isNumber) => el("th", { scope: "col", class: (isNumber ? "number" : "") + (small ? " hide-small" : "") }, name);
+  const rows = el("tbody", {});
+  const table = el("table", {}, el("thead", {}, el("tr", {}, head("Severity", false, true), head("Alarm"), head("State"), head("Since", false, true),
+    head("Comment", true), head("Actions"))), rows);
+  main.append(el("h1", {}, "Alarms"), note, el("div", { class: "card wide" }, table));
+  const known = new Map();
+  const act = async (alarm, action, title, verb, times) => {
+    const answer = title ? await ask(`${title}: ${alarm.sourceName} ${alarm.name}`, verb, times) : { comment: "", minutes: null };
+    if (!answer) return;
+    try { await api("/alarms", { action, id: alarm.id, event: alarm.event, ...answer }); await load(() => false); }
+    catch (error) { say(error.message); }
+  };
+  const button = (alarm, action, name, title, times) => el("button", { type: "button", class: "small quiet", "data-action": action,
+    "aria-label": `${name} ${alarm.sourceName} ${alarm.name}`, onclick: () => act(alarm, action, title, name, times) }, name);
+  const row = (alarm) => {
+    const states = [
+      alarm.active ? el("span", { class: "bad active" }, "Active") : el("span", { class: "good" }, "Normal"),
+      alarm.acked ? null : el("span", { class: "warn" }, "Not acknowledged"),
+      alarm.confirmed ? null : el("span", { class: "warn" }, "Not confirmed"),
+      alarm.latched ? el("span", { class: "warn" }, "Latched") : null,
+      alarm.shelving ? el("span", { class: "soft" }, "Shelved " + alarm.shelving) : null,
+      alarm.suppressed ? el("span", { class: "soft" }, "Suppressed") : null,
+    ].filter((one) => one).map((one) => el("div", {}, one));
+    const actions = [
+      alarm.acked ? null : button(alarm, "acknowledge", "Acknowledge", "Acknowledge"),
+      alarm.acked && !alarm.confirmed ? button(alarm, "confirm", "Confirm", "Confirm") : null,
+      button(alarm, "comment", "Comment", "Comment"),
+      alarm.branch ? null : alarm.shelving ? button(alarm, "unshelve", "Unshelve", null) : button(alarm, "shelve", "Shelve", "Shelve", true),
+    ];
+    return el("tr", {},
+      el("td", { class: "number " + (alarm.severity >= 600 ? "bad" : alarm.severity >= 300 ? "warn" : "") }, String(alarm.severity)),
+      el("th", { scope: "row" }, alarm.sourceName, " ", alarm.name, alarm.branch ? ` (earlier state ${alarm.branch})` : "", el("br"), el("small", { class: "soft" }, alarm.message)),
+      el("td", {}, ...states), el("td", { class: "number", title: clock(alarm.time) }, since(alarm.time)),
+      el("td", { class: "soft hide-small" }, alarm.comment ? `${alarm.comment}${alarm.user ? " – " + alarm.user : ""}` : ""),
+      el("td", {}, el("div", { class: "row" }, ...actions.filter((one) => one))));
+  };
+  const load = async (isEnded) => {
+    const { alarms: all, count } = await api("/alarms");
+    if (isEnded()) return;
+    // Rows that have not changed stay as they are, and the focus stays where it is.
+    const focused = document.activeElement?.closest?.("tr");
+    const focusKey = [...known].find(([, one]) => one.element === focused)?.[0];
+    const action = document.activeElement?.dataset?.action;
+    const keys = new Set();
+    const elements = all.map((alarm) => {
+      const key = `${alarm.id} ${alarm.branch}`;
+      keys.add(key);
+      const text = JSON.stringify(alarm) + since(alarm.time);
+      let one = known.get(key);
+      if (one?.text !== text) { one = { text, element: row(alarm) }; known.set(key, one); }
+      return one.element;
+    });
+    for (const key of [...known.keys()]) if (!keys.has(key)) known.delete(key);
+    if (elements.length !== rows.children.length || elements.some((one, i) => rows.children[i] !== one)) {
+      rows.replaceChildren(...elements);
+      if (focusKey && action) {
+        const again = known.get(focusKey)?.element;
+        (again?.querySelector(`[data-action="${action}"]`) ?? again?.querySelector("button"))?.focus();
+      }
+    }
+    const open = all.filter((alarm) => !alarm.acked).length;
+    note.textContent = !count ? "There are no alarms." : `${count} ${count === 1 ? "alarm" : "alarms"}, ${open} not acknowledged` + (count > all.length ? `; the ${all.length} most urgent are shown` : "");
+  };
+  return every(2000, load);
 }
 
 function sources(main) {

@@ -1,0 +1,146 @@
+//! Alarms: those that operators should see, and what operators do with them.
+//!
+//! The list comes from the server in this process, without what the visitor may not see. Whatever changes something is a call
+//! in the visitor's own session, so that the server's permissions and its audit apply.
+
+use super::nodes::parse;
+use super::values::millis;
+use super::{Problem, Who};
+use crate::state::App;
+use axum::Json;
+use axum::extract::State;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use taktwerk::alarms::{ConditionView, Conditions, Shelving};
+use taktwerk_client::condition::calls;
+use taktwerk_schema::PermissionType;
+use taktwerk_schema::ns0::Ns0;
+use taktwerk_types::ByteString;
+
+/// Alarms that a page shows.
+const SHOWN_MAX: usize = 500;
+/// Characters of a comment.
+const COMMENT_LEN_MAX: usize = 1_000;
+/// The longest time that is offered for shelving, in minutes.
+const MINUTES_MAX: f64 = 7.0 * 24.0 * 60.0;
+
+/// The most urgent first.
+pub(crate) async fn list(State(app): State<Arc<App>>, Who(visitor): Who) -> Result<Json<Value>, Problem> {
+    let space = app.subject.shared.space();
+    let rights = space.rights(&visitor.role_ids, visitor.mode);
+    let may_see = |view: &ConditionView| {
+        let receive = PermissionType::RECEIVE_EVENTS;
+        [&view.source, &view.type_id].iter().all(|id| space.check_rights(&rights, id, receive).is_ok())
+    };
+    let mut all = Conditions::of(space).retained();
+    all.retain(may_see);
+    let count = all.len();
+    let shown: Vec<Value> = all.iter().take(SHOWN_MAX).map(shown).collect();
+    Ok(Json(json!({ "alarms": shown, "count": count })))
+}
+
+fn shown(view: &ConditionView) -> Value {
+    let state = &view.state;
+    let kind = view.type_id.ns0().and_then(|id| Ns0::get().node(id)).map(|node| node.browse_name());
+    let shelving = match state.shelving {
+        Shelving::Unshelved => None,
+        Shelving::OneShotShelved { .. } => Some("until it is normal"),
+        Shelving::TimedShelved { .. } => Some("for a time"),
+    };
+    json!({
+        "id": view.id.to_string(),
+        "branch": view.branch,
+        "event": hex(view.event_id.as_bytes()),
+        "name": &*view.name,
+        "type": kind,
+        "source": view.source.to_string(),
+        "sourceName": &*view.source_name,
+        "message": &*state.message,
+        "severity": state.severity,
+        "time": millis(state.time),
+        "active": state.active,
+        "acked": state.acked,
+        "confirmed": state.confirmed || !view.confirms,
+        "latched": state.latched,
+        "suppressed": state.suppressed || state.out_of_service,
+        "shelving": shelving,
+        "comment": state.comment.text.as_str(),
+        "user": &*state.user,
+    })
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Action {
+    Acknowledge,
+    Confirm,
+    Comment,
+    Shelve,
+    Unshelve,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Wanted {
+    action: Action,
+    id: String,
+    /// The EventId that the page has shown, in hexadecimal digits.
+    #[serde(default)]
+    event: String,
+    #[serde(default)]
+    comment: String,
+    /// How long to shelve; without it until the alarm is normal.
+    minutes: Option<f64>,
+}
+
+/// Does what an operator wants.
+pub(crate) async fn operate(Who(visitor): Who, Json(wanted): Json<Wanted>) -> Result<Json<Value>, Problem> {
+    let id = parse(&wanted.id)?;
+    let comment: String = wanted.comment.chars().take(COMMENT_LEN_MAX).collect();
+    let event = || {
+        let bytes = bytes_of(&wanted.event).ok_or_else(|| Problem::bad_request("event is hexadecimal"))?;
+        Ok::<_, Problem>(ByteString::from(bytes))
+    };
+    let (what, call) = match wanted.action {
+        Action::Acknowledge => ("acknowledge", calls::acknowledge(&id, &event()?, &comment)),
+        Action::Confirm => ("confirm", calls::confirm(&id, &event()?, &comment)),
+        Action::Comment => ("comment", calls::add_comment(&id, &event()?, &comment)),
+        Action::Unshelve => ("unshelve", calls::unshelve(&id)),
+        Action::Shelve => (
+            "shelve",
+            match wanted.minutes {
+                None => calls::one_shot_shelve(&id),
+                Some(minutes) if minutes > 0.0 && minutes <= MINUTES_MAX => {
+                    calls::timed_shelve(&id, minutes * 60_000.0)
+                }
+                Some(_) => return Err(Problem::bad_request("minutes is a number from 1 to 10080")),
+            },
+        ),
+    };
+    visitor.client.conditions().call(what, call).await?;
+    Ok(Json(json!({})))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn bytes_of(text: &str) -> Option<Vec<u8>> {
+    if !text.is_ascii() || !text.len().is_multiple_of(2) {
+        return None;
+    }
+    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn event_ids_survive_the_page() {
+        let id = [0, 1, 0xfe, 0x80];
+        assert_eq!(bytes_of(&hex(&id)).as_deref(), Some(id.as_slice()));
+        assert_eq!((bytes_of("0"), bytes_of("zz"), bytes_of("é")), (None, None, None));
+    }
+}

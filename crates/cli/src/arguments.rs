@@ -32,7 +32,11 @@ fn parse_from<T: Parser>(arguments: &[OsString], endpoint: Option<OsString>) -> 
     };
     let mut completed = arguments.to_vec();
     completed.insert(at, endpoint);
-    T::try_parse_from(completed).map_err(|_| error)
+    // If the first argument is a node and something is wrong with it, that is the mistake.
+    T::try_parse_from(completed).map_err(|second| match (error.kind(), second.kind()) {
+        (ErrorKind::ValueValidation, ErrorKind::ValueValidation) => second,
+        _ => error,
+    })
 }
 
 /// Where the URL stands: behind the last subcommand, if that takes one.
@@ -85,7 +89,7 @@ mod tests {
         let error = parse(&["taktwerk", "read", "i=2258"], None).unwrap_err().to_string();
         assert!(error.contains("TAKTWERK_ENDPOINT") || error.contains("NODE"), "{error}");
         let error = parse(&["taktwerk", "read", "i=2258#Valeu"], Some("plc7")).unwrap_err().to_string();
-        assert!(!error.is_empty());
+        assert!(error.contains("unknown attribute \"Valeu\"; did you mean Value?"), "{error}");
         // A command without a server gets none.
         assert!(parse(&["taktwerk", "size"], Some("plc7")).is_err());
     }

@@ -242,6 +242,11 @@ mod tests {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             let examples: Vec<&str> = help.lines().filter(|line| line.starts_with("  taktwerk")).collect();
             assert!(!examples.is_empty(), "{} has no examples", command.get_name());
+            // `--help` shows the long text instead, if there is one.
+            if let Some(long) = command.get_after_long_help() {
+                let long = long.to_string();
+                assert!(examples.iter().all(|example| long.contains(example)), "{}", command.get_name());
+            }
             for example in examples {
                 for part in example
                     .split("  ")

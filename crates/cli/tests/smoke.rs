@@ -88,6 +88,15 @@ fn client_commands() {
     assert_eq!(sum["OutputArguments"][0]["Value"], 3.5);
     run(0, &["call", url, "/Objects/2:Plant/2:Methods/2:Wait", "20"]);
 
+    // The steps of a connection, for those who want to know where it stands.
+    for command in [&["read", url, "i=2258"][..], &["watch", url, "i=2258", "-n", "1"]] {
+        let steps = stderr(0, &[command, &["-v"]].concat());
+        for step in ["connecting to", "OpenSecureChannel", "CreateSession", "ActivateSession", "session up"] {
+            assert!(steps.contains(step), "{command:?} {step}: {steps}");
+        }
+        assert!(!stderr(0, command).contains("CreateSession"));
+    }
+
     let watched = text(&["watch", url, "ns=1;i=100001", "-I", "50", "-n", "3", "--json"]);
     let values = watched.lines().filter(|line| line.contains("SourceTimestamp")).count();
     assert!(values == 3 && watched.contains("RevisedPublishingInterval"), "{watched}");

@@ -120,6 +120,20 @@ impl Client {
         self.link.utc_origin = utc_origin;
     }
 
+    /// What the client is doing to get or keep its connection, for people: a step such as `ActivateSession`.
+    #[must_use]
+    pub fn step(&self) -> &'static str {
+        match self.phase {
+            Phase::Idle => "not connected",
+            Phase::Waiting { .. } => "waiting for the next attempt",
+            Phase::Connecting { .. } => "TCP connection",
+            Phase::Opening if !self.jobs.is_empty() => "keys and certificates",
+            Phase::Opening => self.link.outstanding.newest().unwrap_or("OpenSecureChannel"),
+            Phase::Up => "session up",
+            Phase::Closing { .. } => "CloseSession",
+        }
+    }
+
     /// Whether requests can be sent.
     #[must_use]
     pub fn is_up(&self) -> bool {

@@ -63,6 +63,11 @@ impl Outstanding {
         self.entries.len() - self.publishes
     }
 
+    /// The service that was asked last.
+    pub(crate) fn newest(&self) -> Option<&'static str> {
+        self.entries.back().map(|entry| entry.service)
+    }
+
     /// Publish requests.
     pub(crate) fn publishes(&self) -> usize {
         self.publishes

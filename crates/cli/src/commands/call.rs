@@ -103,7 +103,7 @@ fn check_class(session: &mut Session, method: &NodeId) -> Result<(), Failure> {
         Some(Variant::Int32(class)) if class != NodeClass::METHOD.0 => {
             let class = NodeClass(class);
             let advice = if class == NodeClass::VARIABLE { ": read or write it instead" } else { "" };
-            Err(Failure::Usage(format!("{method} is a {class}, not a Method{advice}")))
+            Err(Failure::Usage(format!("{method} is of the node class {class}, not a Method{advice}")))
         }
         _ => Ok(()),
     }

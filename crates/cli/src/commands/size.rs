@@ -13,15 +13,18 @@ use taktwerk_model::Model;
 use taktwerk_model::figures;
 use taktwerk_model::plant::{Change, Need, Plant, Sized, Verdict};
 
-/// Arguments of `taktwerk size`.
-#[derive(Debug, Args)]
-#[command(after_long_help = "\
+/// Behind the examples of `--help`.
+const EXPLAINED: &str = "\
 How points and clients multiply:
   `points` are the monitored values of one node over all its clients. A value that
   four clients monitor counts four times.
       signals/s  = points x changing / interval
       messages/s = clients / interval
-  A plant has `count` nodes of each kind. CPU, memory and network are those of one node.")]
+  A plant has `count` nodes of each kind. CPU, memory and network are those of one node.";
+
+/// Arguments of `taktwerk size`.
+#[derive(Debug, Args)]
+#[command(after_long_help = format!("{}\n\n{EXPLAINED}", crate::examples::SIZE))]
 pub(crate) struct SizeArgs {
     /// The plant (TOML): nodes with points, clients and intervals, and their hardware.
     #[arg(value_name = "PLANT")]

@@ -1,6 +1,7 @@
 //! One client on the calling thread. A request and its answer cost two system calls: send and recv.
 
 use super::resolve::Resolver;
+use super::steps::{self, Steps};
 use crate::capture::{Capture, CaptureStream};
 use crate::clock::{self, monotonic};
 use crate::entropy::OsEntropy;
@@ -87,13 +88,18 @@ impl BlockingClient {
             jobs: VecDeque::new(),
         };
         let mut client = Self { core, line, others: EventQueue::default() };
+        let mut steps = Steps::default();
         loop {
+            steps.look(&client.core);
             let mut others = core::mem::take(&mut client.others);
             client.turn(Instant::FAR, &mut others);
             client.others = others;
             while let Some(delivery) = client.others.pop() {
                 match delivery {
-                    Delivery::Event(Event::Connected(info)) => return Ok((client, *info)),
+                    Delivery::Event(Event::Connected(info)) => {
+                        steps::session(&info);
+                        return Ok((client, *info));
+                    }
                     Delivery::Event(Event::Disconnected(error)) => {
                         return Err(error.unwrap_or_else(|| ClientError::Connection("disconnected".into())));
                     }
@@ -239,6 +245,7 @@ impl Line {
         while let Some(effect) = core.poll_effect() {
             match effect {
                 Effect::Connect { connection, url } => {
+                    steps::connecting(&url);
                     self.fd = None;
                     (self.connection, self.filled) = (connection, 0);
                     core.set_utc_origin(clock::origin());

@@ -3,12 +3,13 @@
 //! - [`asynchronous`]: one client as a tokio task, for applications;
 //! - [`blocking`]: one client on the calling thread, for the shortest round trips;
 //! - [`fleet`]: thousands of clients on the calling thread, for load;
-//! - `resolve`: names to addresses.
+//! - `resolve`: names to addresses; `steps`: what is logged of a connection.
 
 pub mod asynchronous;
 pub mod blocking;
 pub mod fleet;
 mod resolve;
+mod steps;
 
 pub use asynchronous::{AsyncClient, ClientEvents, SubscriptionMessage, SubscriptionMessages};
 pub use blocking::BlockingClient;

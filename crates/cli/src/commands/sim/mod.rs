@@ -21,15 +21,18 @@ use taktwerk_lab::store;
 use taktwerk_model::HostProfile;
 use taktwerk_sim::scenario::RunError;
 
-/// Arguments of `taktwerk sim`.
-#[derive(Debug, Args)]
-#[command(after_long_help = "\
+/// Behind the examples of `--help`.
+const EXPLAINED: &str = "\
 The file:
   [[host]], [[link]], [[server]], [[client]] and [[fault]] describe a plant (docs/simulator.md).
   Scenarios of `taktwerk lab run` and plants of `taktwerk size` and `taktwerk tune` work too.
 
 Exit codes:
-  5 a promise of the software is broken, or clients got no session; 99 a [[threshold]] does not hold.")]
+  5 a promise of the software is broken, or clients got no session; 99 a [[threshold]] does not hold.";
+
+/// Arguments of `taktwerk sim`.
+#[derive(Debug, Args)]
+#[command(after_long_help = format!("{}\n\n{EXPLAINED}", crate::examples::SIM))]
 pub(crate) struct SimArgs {
     /// What to simulate (TOML).
     #[arg(value_name = "FILE")]

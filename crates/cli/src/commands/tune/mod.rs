@@ -25,15 +25,18 @@ use taktwerk_model::tune::problem::Options;
 use taktwerk_model::tune::search::Point;
 use taktwerk_model::tune::{Evaluate, Metric, Problem, Stage, TuneError, Tuned, tune, write};
 
-/// Arguments of `taktwerk tune`.
-#[derive(Debug, Args)]
-#[command(after_long_help = "\
+/// Behind the examples of `--help`.
+const EXPLAINED: &str = "\
 How the recommended point is chosen:
   Every point of the Pareto front is better than all others in one figure. The recommended
   one is the knee: each figure is scaled to 0 at its best on the front and to 1 at its worst
   (a resource such as the link: where it is used up), and the sum is smallest there.
   Points whose sums differ by less than 10 % count as equally good: their middle is taken.
-  A figure with a fixed bound belongs into --constraint instead.")]
+  A figure with a fixed bound belongs into --constraint instead.";
+
+/// Arguments of `taktwerk tune`.
+#[derive(Debug, Args)]
+#[command(after_long_help = format!("{}\n\n{EXPLAINED}", crate::examples::TUNE))]
 pub(crate) struct TuneArgs {
     /// A plant (TOML), a scenario of the laboratory (TOML), or the URL of a running server, which is only read.
     #[arg(value_name = "TARGET")]

@@ -4,6 +4,7 @@ use super::SubscriptionMessage;
 use super::queue::Sender;
 use super::waiting::Waiting;
 use crate::client::resolve::first_address;
+use crate::client::steps::{self, Steps};
 use crate::clock::{self, monotonic};
 use core::future::{Future, pending};
 use core::pin::Pin;
@@ -40,6 +41,7 @@ pub(super) struct Driver {
     line: Line,
     jobs: (mpsc::UnboundedSender<JobDone>, mpsc::UnboundedReceiver<JobDone>),
     told: Told,
+    steps: Steps,
 }
 
 type JobDone = (JobToken, Result<JobOutput, CryptoError>);
@@ -103,7 +105,15 @@ impl Driver {
             is_over: false,
             orphans: Vec::new(),
         };
-        Self { core, acts, is_ending: false, line, jobs: mpsc::unbounded_channel(), told }
+        Self {
+            core,
+            acts,
+            is_ending: false,
+            line,
+            jobs: mpsc::unbounded_channel(),
+            told,
+            steps: Steps::default(),
+        }
     }
 
     pub(super) fn core(&mut self) -> &mut Client {
@@ -135,6 +145,7 @@ impl Driver {
     /// Runs until the client has ended.
     pub(super) async fn run(mut self) {
         loop {
+            self.steps.look(&self.core);
             self.carry_out();
             self.drop_orphans();
             self.send();
@@ -175,6 +186,7 @@ impl Driver {
         while let Some(effect) = self.core.poll_effect() {
             match effect {
                 Effect::Connect { connection, url } => {
+                    steps::connecting(&url);
                     self.core.set_utc_origin(clock::origin());
                     self.line.id = connection;
                     self.line.stream = None;
@@ -342,6 +354,7 @@ impl Sink for Told {
                 }
             }
             event => {
+                steps::happened(&event);
                 if let Event::Connected(info) | Event::Restored(_, info) = &event {
                     let info = Arc::new(SessionInfo::clone(info));
                     *self.info.lock().unwrap_or_else(PoisonError::into_inner) = info;

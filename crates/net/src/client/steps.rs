@@ -1,0 +1,56 @@
+//! Tells the log how a connection comes about, step by step (target `taktwerk_client`, level DEBUG).
+
+use taktwerk_client::{Client, EndpointUrl, Event, SessionInfo};
+
+/// Notices what a client does next.
+#[derive(Debug, Default)]
+pub(super) struct Steps {
+    told: &'static str,
+}
+
+impl Steps {
+    /// A turn is over.
+    #[inline]
+    pub(super) fn look(&mut self, core: &Client) {
+        let step = core.step();
+        if step != self.told {
+            self.told = step;
+            // More is told of a session that is up: see [`session`].
+            if !core.is_up() {
+                tracing::debug!(target: "taktwerk_client", "{step}");
+            }
+        }
+    }
+}
+
+/// A connection is to be made.
+pub(super) fn connecting(url: &EndpointUrl) {
+    tracing::debug!(target: "taktwerk_client", "connecting to {}:{}", url.host, url.port);
+}
+
+/// A session is up.
+pub(super) fn session(info: &SessionInfo) {
+    tracing::debug!(
+        target: "taktwerk_client",
+        "session up: {}/{:?}, {}, kept for {} s without a connection",
+        info.policy,
+        info.mode,
+        info.session_id,
+        info.revised_timeout_ms / 1e3
+    );
+}
+
+/// Something became of a connection.
+pub(super) fn happened(event: &Event) {
+    match event {
+        Event::Connected(info) | Event::Restored(_, info) => session(info),
+        Event::ConnectionLost { error, .. } => {
+            tracing::debug!(target: "taktwerk_client", "connection lost: {error}");
+        }
+        Event::ConnectFailed { error, .. } => {
+            tracing::debug!(target: "taktwerk_client", "no connection: {error}");
+        }
+        Event::Note(note) => tracing::debug!(target: "taktwerk_client", "{note:?}"),
+        Event::Disconnected(_) | Event::Subscription(..) => {}
+    }
+}

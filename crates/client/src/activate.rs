@@ -22,17 +22,17 @@ use taktwerk_types::{Instant, LocalizedText, NodeId, UaString};
 
 impl Client {
     pub(crate) fn start_job(&mut self, purpose: JobPurpose, job: Job, provider: Arc<dyn Provider>) {
-        self.next_job = self.next_job.wrapping_add(1);
-        let token = JobToken(self.next_job);
+        self.jobs.last = self.jobs.last.wrapping_add(1);
+        let token = JobToken(self.jobs.last);
         self.work.jobs += 1;
-        self.jobs.push((token, purpose));
+        self.jobs.waiting.push((token, purpose));
         self.effects.push_back(Effect::Crypto { token, job: Box::new(job), provider });
     }
 
     pub(crate) fn create_session(&mut self, now: Instant, sink: &mut dyn Sink) {
         let mut nonce = vec![0; NONCE_LEN];
         self.entropy.fill(&mut nonce);
-        let (Some(target), Some(chosen)) = (&self.target, &self.chosen) else { return };
+        let (Some(target), Some(chosen)) = (&self.dialled.target, &self.dialled.chosen) else { return };
         let provider = &self.config.channel.provider;
         let own = provider.own_certificate(chosen.policy);
         // Servers compare the name with the certificate's: what stands there cannot be wrong.
@@ -59,7 +59,7 @@ impl Client {
         if let Some(policy) = key_policy(token_policies, &target.identity, chosen.policy, provider.as_ref()) {
             request.request_header.additional_header = ephemeral::ask(policy);
         }
-        self.client_nonce = nonce.into();
+        self.nonces.client = nonce.into();
         self.send_step(&mut request, Purpose::CreateSession, now, sink);
     }
 
@@ -85,7 +85,7 @@ impl Client {
         now: Instant,
         sink: &mut dyn Sink,
     ) -> Result<(), ClientError> {
-        let Some(chosen) = &self.chosen else { return Ok(()) };
+        let Some(chosen) = &self.dialled.chosen else { return Ok(()) };
         let policy = chosen.policy;
         let security = (policy, chosen.mode);
         let repeated = self
@@ -106,15 +106,17 @@ impl Client {
             described.or(announced).map(|endpoint| endpoint.user_identity_tokens.clone()).unwrap_or_default();
         let mut verify = None;
         if policy != SecurityPolicy::None {
-            if !self.discovered.is_empty() && !same_endpoints(&self.discovered, &response.server_endpoints) {
+            if !self.dialled.discovered.is_empty()
+                && !same_endpoints(&self.dialled.discovered, &response.server_endpoints)
+            {
                 return Err(SecurityProblem::EndpointsChanged.into());
             }
             verify = Some(self.check_server(&response, policy)?);
         }
-        let client_nonce = core::mem::take(&mut self.client_nonce);
+        let client_nonce = core::mem::take(&mut self.nonces.client);
         let key = offered_key(&response.response_header);
-        self.discovered = Vec::new();
-        self.last_server_nonce = response.server_nonce.as_bytes().into();
+        self.dialled.discovered = Vec::new();
+        self.nonces.server = response.server_nonce.as_bytes().into();
         self.link.set_token(&response.authentication_token);
         self.session = Some(Session {
             id: response.session_id,
@@ -146,12 +148,12 @@ impl Client {
             return Err(SecurityProblem::CertificateChanged.into());
         };
         let nonce = response.server_nonce.as_bytes();
-        if !is_nonce(nonce) || *nonce == *self.last_server_nonce || *nonce == *self.client_nonce {
+        if !is_nonce(nonce) || *nonce == *self.nonces.server || *nonce == *self.nonces.client {
             return Err(SecurityProblem::Nonce.into());
         }
         self.check_application(of_channel, response)?;
         let certificate = Arc::clone(of_channel);
-        let binding = self.binding(&certificate, response.server_nonce.as_bytes(), &self.client_nonce);
+        let binding = self.binding(&certificate, response.server_nonce.as_bytes(), &self.nonces.client);
         let mut data = vec![binding.server_signature(policy)];
         data.extend(binding.server_signature_over_chain(policy));
         let signature = response.server_signature.signature.as_bytes().to_vec();
@@ -165,7 +167,7 @@ impl Client {
         response: &CreateSessionResponse,
     ) -> Result<(), SecurityProblem> {
         let named = self.config.channel.provider.application_uri(certificate);
-        let of_discovery = self.chosen.as_ref().map(|chosen| &chosen.description);
+        let of_discovery = self.dialled.chosen.as_ref().map(|chosen| &chosen.description);
         let described = of_discovery.filter(|known| !known.security_policy_uri.is_empty());
         let mut claims = described.into_iter().chain(&response.server_endpoints);
         if claims.all(|claim| named.as_deref() == Some(claim.server.application_uri.as_str())) {
@@ -212,7 +214,9 @@ impl Client {
         now: Instant,
         sink: &mut dyn Sink,
     ) -> Result<(), ClientError> {
-        let (Some(target), Some(chosen), Some(session)) = (&self.target, &self.chosen, &self.session) else {
+        let (Some(target), Some(chosen), Some(session)) =
+            (&self.dialled.target, &self.dialled.chosen, &self.session)
+        else {
             return Ok(());
         };
         let policy = chosen.policy;
@@ -300,11 +304,11 @@ impl Client {
             Ok(response) => {
                 let nonce = response.server_nonce.as_bytes();
                 let secured =
-                    self.chosen.as_ref().is_some_and(|chosen| chosen.policy != SecurityPolicy::None);
+                    self.dialled.chosen.as_ref().is_some_and(|chosen| chosen.policy != SecurityPolicy::None);
                 if secured && (!is_nonce(nonce) || *nonce == *session.server_nonce) {
                     return self.lose(SecurityProblem::Nonce.into(), now, sink);
                 }
-                self.last_server_nonce = nonce.into();
+                self.nonces.server = nonce.into();
                 session.server_nonce = nonce.into();
                 session.key = offered_key(&response.response_header);
                 session.activated = true;

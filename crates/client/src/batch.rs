@@ -5,6 +5,7 @@ use crate::event::{RequestHandle, Restored};
 use crate::limits::OperationKind;
 use crate::subscription::SubscriptionHandle;
 use core::any::Any;
+use std::collections::BTreeMap;
 use taktwerk_schema::service::Request;
 use taktwerk_schema::{
     AddNodesRequest, AddNodesResponse, AddReferencesRequest, AddReferencesResponse, DeleteNodesRequest,
@@ -286,6 +287,17 @@ pub(crate) struct ActiveBatch {
     pub(crate) parts: Box<dyn Batch>,
     pub(crate) owner: BatchOwner,
     pub(crate) in_flight: usize,
+}
+
+/// The split requests that are on their way.
+#[derive(Default)]
+pub(crate) struct Batches {
+    /// By number.
+    pub(crate) active: BTreeMap<u32, ActiveBatch>,
+    /// The number of the last one.
+    pub(crate) last: u32,
+    /// Those that could not be sent, to be told when there is a sink.
+    pub(crate) failed: Vec<(u32, ClientError)>,
 }
 
 #[cfg(test)]

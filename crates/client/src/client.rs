@@ -1,23 +1,24 @@
 //! The client: one state machine over connection, session and subscriptions.
 
-use crate::batch::{ActiveBatch, BatchOwner, Parts, Splittable};
-use crate::config::{ClientConfig, Target};
+use crate::batch::{ActiveBatch, BatchOwner, Batches, Parts, Splittable};
+use crate::config::ClientConfig;
 use crate::effect::{ConnectionId, Effect, JobToken};
-use crate::endpoint::Chosen;
+use crate::endpoint::Dialled;
 use crate::error::{ClientError, Misuse, SecurityProblem};
 use crate::event::{Event, Note, Reply, ReplyBody, RequestHandle, SessionInfo, Sink};
+use crate::learned::Learned;
 use crate::limits::OperationLimits;
 use crate::link::{Answer, Link};
 use crate::namespaces::Namespaces;
 use crate::outstanding::{Entry, Purpose};
-use crate::phase::Phase;
+use crate::phase::{Phase, Tries};
 use crate::publisher::Publisher;
-use crate::session::{Activation, JobPurpose, Session};
+use crate::session::{Activation, JobPurpose, Jobs, Nonces, Session};
 use crate::subscription::Subscription;
 use crate::work::Work;
 use core::sync::atomic::Ordering;
 use core::time::Duration;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use taktwerk_channel::Event as ChannelEvent;
 use taktwerk_crypto::{CertificatePurpose, CryptoError, Entropy, Job, JobOutput};
@@ -29,38 +30,22 @@ use taktwerk_types::{Instant, Structure, UtcTime};
 pub struct Client {
     pub(crate) config: Arc<ClientConfig>,
     pub(crate) entropy: Box<dyn Entropy>,
-    pub(crate) target: Option<Target>,
-    pub(crate) chosen: Option<Chosen>,
-    pub(crate) discovered: Vec<taktwerk_schema::EndpointDescription>,
+    pub(crate) dialled: Dialled,
     pub(crate) phase: Phase,
     pub(crate) link: Link,
     pub(crate) session: Option<Session>,
     pub(crate) activation: Option<Activation>,
-    /// Of the last CreateSession: the server signs it.
-    pub(crate) client_nonce: Box<[u8]>,
-    /// The server's last nonce, which must not come again.
-    pub(crate) last_server_nonce: Box<[u8]>,
-    pub(crate) limits: OperationLimits,
-    pub(crate) namespaces: Namespaces,
-    pub(crate) batches: BTreeMap<u32, ActiveBatch>,
-    pub(crate) next_batch: u32,
-    /// Split requests that could not be sent, to be told when there is a sink.
-    pub(crate) failed_batches: Vec<(u32, ClientError)>,
+    pub(crate) nonces: Nonces,
+    pub(crate) learned: Learned,
+    pub(crate) batches: Batches,
     /// What happened while there was no sink to tell.
     pub(crate) untold: Vec<Event>,
     pub(crate) subscriptions: Vec<Subscription>,
     pub(crate) next_subscription: u32,
     pub(crate) publisher: Publisher,
     pub(crate) effects: VecDeque<Effect>,
-    pub(crate) jobs: Vec<(JobToken, JobPurpose)>,
-    pub(crate) next_job: u32,
-    /// Attempts to connect since the last success.
-    pub(crate) attempts: u32,
-    /// When the connection that is up came up, and how many in a row did not last.
-    pub(crate) up_since: Instant,
-    pub(crate) short_lived: u32,
-    /// Whether the target has been reached once.
-    pub(crate) was_up: bool,
+    pub(crate) jobs: Jobs,
+    pub(crate) tries: Tries,
     /// Security tokens that took the place of others.
     pub(crate) renewals: u64,
     /// The change of the trust lists as of which the server's certificate was looked at.
@@ -84,31 +69,21 @@ impl Client {
         Self {
             config,
             entropy,
-            target: None,
-            chosen: None,
-            discovered: Vec::new(),
+            dialled: Dialled::default(),
             phase: Phase::Idle,
             link: Link::new(utc_origin),
             session: None,
             activation: None,
-            client_nonce: Box::default(),
-            last_server_nonce: Box::default(),
-            limits: OperationLimits::default(),
-            namespaces: Namespaces::default(),
-            batches: BTreeMap::new(),
-            next_batch: 0,
-            failed_batches: Vec::new(),
+            nonces: Nonces::default(),
+            learned: Learned::default(),
+            batches: Batches::default(),
             untold: Vec::new(),
             subscriptions: Vec::new(),
             next_subscription: 0,
             publisher,
             effects: VecDeque::new(),
-            jobs: Vec::new(),
-            next_job: 0,
-            attempts: 0,
-            up_since: Instant::ZERO,
-            short_lived: 0,
-            was_up: false,
+            jobs: Jobs::default(),
+            tries: Tries::default(),
             renewals: 0,
             trusted_at: 0,
             work: Work::default(),
@@ -127,7 +102,7 @@ impl Client {
             Phase::Idle => "not connected",
             Phase::Waiting { .. } => "waiting for the next attempt",
             Phase::Connecting { .. } => "TCP connection",
-            Phase::Opening if !self.jobs.is_empty() => "keys and certificates",
+            Phase::Opening if !self.jobs.waiting.is_empty() => "keys and certificates",
             Phase::Opening => self.link.outstanding.newest().unwrap_or("OpenSecureChannel"),
             Phase::Up => "session up",
             Phase::Closing { .. } => "CloseSession",
@@ -143,19 +118,19 @@ impl Client {
     /// The server's limits, as published and as learned.
     #[must_use]
     pub fn limits(&self) -> &OperationLimits {
-        &self.limits
+        &self.learned.limits
     }
 
     /// The server's NamespaceArray, as it was read when the connection was made last; empty if it was not read.
     #[must_use]
     pub fn namespaces(&self) -> &Namespaces {
-        &self.namespaces
+        &self.learned.namespaces
     }
 
     /// Whether namespace indexes that were looked up in this array still mean the same.
     #[must_use]
     pub fn has_namespaces(&self, namespaces: &Namespaces) -> bool {
-        self.namespaces.is(namespaces)
+        self.learned.namespaces.is(namespaces)
     }
 
     /// A smoothed round trip of requests other than Publish; zero before the first answer.
@@ -229,17 +204,17 @@ impl Client {
         if self.phase != Phase::Up {
             return Err(Misuse::NotConnected);
         }
-        if self.link.outstanding.len() + self.batches.len() >= self.config.outstanding_max {
+        if self.link.outstanding.len() + self.batches.active.len() >= self.config.outstanding_max {
             return Err(Misuse::TooManyRequests);
         }
         Ok(())
     }
 
     pub(crate) fn start_batch<R: Splittable>(&mut self, request: R, owner: BatchOwner) {
-        let parts = Parts::new(request, self.limits.max(R::KIND));
-        self.next_batch = self.next_batch.wrapping_add(1);
+        let parts = Parts::new(request, self.learned.limits.max(R::KIND));
+        self.batches.last = self.batches.last.wrapping_add(1);
         let batch = ActiveBatch { parts: Box::new(parts), owner, in_flight: 0 };
-        self.batches.insert(self.next_batch, batch);
+        self.batches.active.insert(self.batches.last, batch);
     }
 
     /// The driver sends from the front of this buffer and removes what was sent.
@@ -412,8 +387,8 @@ impl Client {
         sink: &mut dyn Sink,
     ) {
         // A job of a connection that has ended meanwhile is unknown here.
-        let Some(at) = self.jobs.iter().position(|(known, _)| *known == token) else { return };
-        let (_, purpose) = self.jobs.swap_remove(at);
+        let Some(at) = self.jobs.waiting.iter().position(|(known, _)| *known == token) else { return };
+        let (_, purpose) = self.jobs.waiting.swap_remove(at);
         match purpose {
             JobPurpose::Channel => {
                 let Some(channel) = &mut self.link.channel else { return };
@@ -444,7 +419,7 @@ impl Client {
         }
         self.trusted_at = change;
         let certificate = self.link.channel.as_ref().and_then(|channel| channel.peer_certificate()).cloned();
-        let (Some(certificate), Some(chosen)) = (certificate, &self.chosen) else { return };
+        let (Some(certificate), Some(chosen)) = (certificate, &self.dialled.chosen) else { return };
         let purpose = CertificatePurpose::Server { host_name: chosen.url.host.clone().into() };
         let provider = self.config.channel.provider.clone();
         self.start_job(JobPurpose::Trust, Job::Validate { certificate, purpose }, provider);
@@ -459,7 +434,7 @@ impl Client {
                 first = (at, reason);
             }
         };
-        if !self.failed_batches.is_empty() || !self.untold.is_empty() {
+        if !self.batches.failed.is_empty() || !self.untold.is_empty() {
             consider(Instant::ZERO, "tell what could not be sent");
         }
         if let Some((at, reason)) = self.phase.deadline() {
@@ -491,7 +466,7 @@ impl Client {
         for event in core::mem::take(&mut self.untold) {
             sink.event(event);
         }
-        for (batch, error) in core::mem::take(&mut self.failed_batches) {
+        for (batch, error) in core::mem::take(&mut self.batches.failed) {
             self.fail_batch(batch, &error, now, sink);
         }
         if self.phase.deadline().is_some_and(|(at, _)| at <= now) {
@@ -524,9 +499,11 @@ impl Client {
         let error = ClientError::Timeout(entry.service);
         let is_own = match entry.purpose {
             Purpose::User | Purpose::Publish | Purpose::CloseSession => false,
-            Purpose::Part { batch, .. } => {
-                self.batches.get(&batch).is_some_and(|batch| !matches!(batch.owner, BatchOwner::User(_)))
-            }
+            Purpose::Part { batch, .. } => self
+                .batches
+                .active
+                .get(&batch)
+                .is_some_and(|batch| !matches!(batch.owner, BatchOwner::User(_))),
             _ => true,
         };
         if is_own {
@@ -563,8 +540,8 @@ impl Client {
             revised_timeout_ms,
             policy: channel.map(|channel| channel.policy()).unwrap_or_default(),
             mode: channel.map(|channel| channel.mode()).unwrap_or_default(),
-            limits: self.limits,
-            namespaces: self.namespaces.clone(),
+            limits: self.learned.limits,
+            namespaces: self.learned.namespaces.clone(),
         })
     }
 

@@ -42,11 +42,11 @@ impl Client {
             return Err(Misuse::AlreadyConnected.into());
         }
         check_target(&target, &*self.config.channel.provider)?;
-        self.chosen = (!target.discover || !target.session).then(|| undiscovered(&target));
-        self.target = Some(target);
-        self.attempts = 0;
-        self.short_lived = 0;
-        self.was_up = false;
+        self.dialled.chosen = (!target.discover || !target.session).then(|| undiscovered(&target));
+        self.dialled.target = Some(target);
+        self.tries.failed = 0;
+        self.tries.short_lived = 0;
+        self.tries.was_up = false;
         self.start_attempt(now);
         Ok(())
     }
@@ -69,15 +69,15 @@ impl Client {
     }
 
     fn start_attempt(&mut self, now: Instant) {
-        let Some(target) = &self.target else { return };
-        let url = self.chosen.as_ref().map_or(&target.url, |chosen| &chosen.url).clone();
+        let Some(target) = &self.dialled.target else { return };
+        let url = self.dialled.chosen.as_ref().map_or(&target.url, |chosen| &chosen.url).clone();
         self.dial(url, now);
     }
 
     fn dial(&mut self, url: EndpointUrl, now: Instant) {
         self.link.connection = ConnectionId(self.link.connection.0.wrapping_add(1));
         self.phase = Phase::Connecting { deadline: now + self.config.request_timeout };
-        let url = self.target.as_ref().and_then(|target| target.via.clone()).unwrap_or(url);
+        let url = self.dialled.target.as_ref().and_then(|target| target.via.clone()).unwrap_or(url);
         self.effects.push_back(Effect::Connect { connection: self.link.connection, url });
     }
 
@@ -86,9 +86,9 @@ impl Client {
         if connection != self.link.connection || !matches!(self.phase, Phase::Connecting { .. }) {
             return;
         }
-        let Some(target) = &self.target else { return };
+        let Some(target) = &self.dialled.target else { return };
         // Before an endpoint is chosen the channel is for discovery, which needs no security.
-        let params = match &self.chosen {
+        let params = match &self.dialled.chosen {
             None => OpenParams {
                 // It becomes the session's channel if the endpoint has no security either.
                 lifetime_ms: self.config.token_lifetime_ms,
@@ -129,7 +129,7 @@ impl Client {
     }
 
     pub(crate) fn on_channel_open(&mut self, now: Instant, sink: &mut dyn Sink) {
-        let (Some(target), Some(_)) = (&self.target, &self.chosen) else {
+        let (Some(target), Some(_)) = (&self.dialled.target, &self.dialled.chosen) else {
             return self.ask_for_endpoints(now, sink);
         };
         if !target.session {
@@ -161,7 +161,7 @@ impl Client {
     }
 
     fn ask_for_endpoints(&mut self, now: Instant, sink: &mut dyn Sink) {
-        let Some(target) = &self.target else { return };
+        let Some(target) = &self.dialled.target else { return };
         let mut request = GetEndpointsRequest {
             endpoint_url: target.url.to_string().into(),
             ..GetEndpointsRequest::default()
@@ -179,7 +179,7 @@ impl Client {
             Ok(response) => response,
             Err(error) => return self.lose(error, now, sink),
         };
-        let Some(target) = &self.target else { return };
+        let Some(target) = &self.dialled.target else { return };
         let chosen = match choose(&response.endpoints, target, self.config.channel.provider.as_ref()) {
             Ok(chosen) => chosen,
             Err(problem) => return self.lose(problem.into(), now, sink),
@@ -189,8 +189,8 @@ impl Client {
         }
         let same_channel = chosen.policy == SecurityPolicy::None && chosen.url == target.url;
         let url = chosen.url.clone();
-        self.chosen = Some(chosen);
-        self.discovered = response.endpoints;
+        self.dialled.chosen = Some(chosen);
+        self.dialled.discovered = response.endpoints;
         if same_channel {
             return self.on_channel_open(now, sink);
         }
@@ -203,7 +203,7 @@ impl Client {
         if let Some(mut channel) = self.link.channel.take() {
             channel.close(now, &mut self.link.out);
         }
-        self.jobs.clear();
+        self.jobs.waiting.clear();
         self.activation = None;
         let unsent = core::mem::take(&mut self.link.out);
         self.effects.push_back(Effect::Disconnect { connection: self.link.connection, unsent });
@@ -237,16 +237,17 @@ impl Client {
         };
         if is_refusal {
             // A restarted server can have another certificate and other endpoints: ask again.
-            if self.target.as_ref().is_some_and(|target| target.discover && target.session) && !was_up {
-                self.chosen = None;
+            if self.dialled.target.as_ref().is_some_and(|target| target.discover && target.session) && !was_up
+            {
+                self.dialled.chosen = None;
             }
         }
         if was_up {
-            let lasted = now.since(self.up_since) >= SHORT_LIVED;
-            self.short_lived = if lasted { 0 } else { self.short_lived.saturating_add(1) };
+            let lasted = now.since(self.tries.up_since) >= SHORT_LIVED;
+            self.tries.short_lived = if lasted { 0 } else { self.tries.short_lived.saturating_add(1) };
         }
         let retry_at = now + self.back_off(&error);
-        self.attempts = self.attempts.saturating_add(1);
+        self.tries.failed = self.tries.failed.saturating_add(1);
         self.phase = Phase::Waiting { until: retry_at };
         sink.event(if was_up {
             Event::ConnectionLost { error, retry_at }
@@ -257,10 +258,11 @@ impl Client {
 
     fn may_retry(&self, error: &ClientError) -> bool {
         let policy = &self.config.reconnect;
-        let allowed = policy.enabled && (self.was_up || policy.retry_first);
-        let left = policy.attempts_max.is_none_or(|max| self.attempts < max);
+        let allowed = policy.enabled && (self.tries.was_up || policy.retry_first);
+        let left = policy.attempts_max.is_none_or(|max| self.tries.failed < max);
         // What the application asked for cannot be had; only a server that has been reached may change its mind.
-        let hopeless = !self.was_up && matches!(error, ClientError::Security(_) | ClientError::Local(_));
+        let hopeless =
+            !self.tries.was_up && matches!(error, ClientError::Security(_) | ClientError::Local(_));
         allowed && left && !hopeless
     }
 
@@ -269,7 +271,7 @@ impl Client {
     fn back_off(&mut self, error: &ClientError) -> Duration {
         let policy = &self.config.reconnect;
         // The first connection that did not last is an accident.
-        let failures = self.attempts.saturating_add(self.short_lived.saturating_sub(1));
+        let failures = self.tries.failed.saturating_add(self.tries.short_lived.saturating_sub(1));
         let factor = 1u32 << (failures.min(20) + if is_busy(error.status()) { 2 } else { 0 });
         let delay = policy.delay_min.saturating_mul(factor).min(policy.delay_max);
         self.jittered(delay)
@@ -289,7 +291,7 @@ impl Client {
             }
             self.note_unanswered(entry.purpose);
         }
-        self.failed_batches.clear();
+        self.batches.failed.clear();
         self.drop_batches(error, sink);
     }
 
@@ -305,9 +307,9 @@ impl Client {
     fn end(&mut self, error: Option<ClientError>, sink: &mut dyn Sink) {
         self.forget_session();
         self.subscriptions.clear();
-        self.target = None;
-        self.chosen = None;
-        self.discovered = Vec::new();
+        self.dialled.target = None;
+        self.dialled.chosen = None;
+        self.dialled.discovered = Vec::new();
         self.phase = Phase::Idle;
         sink.event(Event::Disconnected(error));
     }
@@ -358,14 +360,14 @@ impl Client {
             Ok(Ok(response)) => {
                 if restored == Restored::NewSession {
                     // What was learned, was learned of the server before it restarted.
-                    self.limits = OperationLimits::default();
+                    self.learned.limits = OperationLimits::default();
                 }
                 let (limits, rest) = response.results.split_at(LIMIT_NODES.len().min(response.results.len()));
-                self.limits.take(limits);
+                self.learned.limits.take(limits);
                 let namespaces = rest.first().and_then(|value| strings(value.value.as_ref()?));
-                if let Some(namespaces) = namespaces.filter(|found| **found != *self.namespaces) {
-                    let changed = !self.namespaces.is_empty();
-                    self.namespaces = namespaces.into();
+                if let Some(namespaces) = namespaces.filter(|found| **found != *self.learned.namespaces) {
+                    let changed = !self.learned.namespaces.is_empty();
+                    self.learned.namespaces = namespaces.into();
                     if changed {
                         Self::note(Note::NamespacesChanged, sink);
                     }
@@ -380,14 +382,14 @@ impl Client {
 
     fn on_up(&mut self, restored: Restored, now: Instant, sink: &mut dyn Sink) {
         self.phase = Phase::Up;
-        self.attempts = 0;
-        self.up_since = now;
+        self.tries.failed = 0;
+        self.tries.up_since = now;
         let transfer_due = self.session.as_mut().is_some_and(|session| {
             session.told = true;
             session.transfer_due
         });
         let info = self.session_info();
-        let first = !core::mem::replace(&mut self.was_up, true);
+        let first = !core::mem::replace(&mut self.tries.was_up, true);
         sink.event(if first { Event::Connected(info) } else { Event::Restored(restored, info) });
         if transfer_due {
             self.transfer(now, sink)

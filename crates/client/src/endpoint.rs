@@ -11,6 +11,17 @@ use taktwerk_types::{Encode, UaString};
 /// The transport profile of opc.tcp with secure conversation and the binary encoding (Part 7).
 const TRANSPORT_PROFILE: &str = "http://opcfoundation.org/UA-Profile/Transport/uatcp-uasc-uabinary";
 
+/// What a client connects to.
+#[derive(Debug, Default)]
+pub(crate) struct Dialled {
+    /// What the application wants.
+    pub(crate) target: Option<Target>,
+    /// Which of the server's endpoints it is.
+    pub(crate) chosen: Option<Chosen>,
+    /// All that the server has.
+    pub(crate) discovered: Vec<EndpointDescription>,
+}
+
 /// The endpoint a client has chosen.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Chosen {

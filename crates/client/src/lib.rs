@@ -38,6 +38,7 @@ pub mod event;
 pub mod event_query;
 pub mod history;
 mod identity;
+mod learned;
 pub mod limits;
 mod link;
 mod namespaces;

@@ -19,6 +19,25 @@ pub(crate) enum Phase {
     Closing { deadline: Instant },
 }
 
+/// How the attempts to connect have gone.
+#[derive(Debug)]
+pub(crate) struct Tries {
+    /// Since the last success.
+    pub(crate) failed: u32,
+    /// When the connection that is up came up.
+    pub(crate) up_since: Instant,
+    /// How many connections in a row did not last.
+    pub(crate) short_lived: u32,
+    /// Whether the target has been reached once.
+    pub(crate) was_up: bool,
+}
+
+impl Default for Tries {
+    fn default() -> Self {
+        Self { failed: 0, up_since: Instant::ZERO, short_lived: 0, was_up: false }
+    }
+}
+
 impl Phase {
     pub(crate) fn deadline(self) -> Option<(Instant, &'static str)> {
         match self {

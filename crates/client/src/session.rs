@@ -1,5 +1,6 @@
 //! A session and what it takes to activate it.
 
+use crate::effect::JobToken;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use taktwerk_crypto::{Job, MessageSecurityMode, Provider, SecurityPolicy};
@@ -67,6 +68,24 @@ pub(crate) enum JobPurpose {
     Activation(Step),
     /// The server's certificate is looked at again.
     Trust,
+}
+
+/// Jobs that the driver has.
+#[derive(Debug, Default)]
+pub(crate) struct Jobs {
+    /// Those that have not been completed.
+    pub(crate) waiting: Vec<(JobToken, JobPurpose)>,
+    /// The number of the last one.
+    pub(crate) last: u32,
+}
+
+/// Nonces of the session that is made, or was made last.
+#[derive(Debug, Default)]
+pub(crate) struct Nonces {
+    /// Of the last CreateSession: the server signs it.
+    pub(crate) client: Box<[u8]>,
+    /// The server's last one, which must not come again.
+    pub(crate) server: Box<[u8]>,
 }
 
 /// Bytes of our nonces; the specification asks for 32 at least.

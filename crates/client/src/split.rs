@@ -16,7 +16,7 @@ impl Client {
             return;
         }
         let timeout = Some(self.config.request_timeout);
-        for (id, batch) in &mut self.batches {
+        for (id, batch) in &mut self.batches.active {
             while batch.in_flight < self.config.parts_in_flight_max {
                 let kind = batch.parts.kind();
                 let Some((part, request)) = batch.parts.next() else { break };
@@ -28,14 +28,14 @@ impl Client {
                 match self.link.send(request, handle, purpose, timeout, now) {
                     Ok(()) => batch.in_flight += 1,
                     Err(error) if is_too_large(&error) => match batch.parts.halve(part) {
-                        Some(refused) => self.limits.learn(kind, refused),
+                        Some(refused) => self.learned.limits.learn(kind, refused),
                         None => {
-                            self.failed_batches.push((*id, error));
+                            self.batches.failed.push((*id, error));
                             break;
                         }
                     },
                     Err(error) => {
-                        self.failed_batches.push((*id, error));
+                        self.batches.failed.push((*id, error));
                         break;
                     }
                 }
@@ -53,7 +53,7 @@ impl Client {
         sink: &mut dyn Sink,
     ) {
         // Once one part has failed, the others are of no interest.
-        let Some(batch) = self.batches.get_mut(&id) else { return };
+        let Some(batch) = self.batches.active.get_mut(&id) else { return };
         batch.in_flight = batch.in_flight.saturating_sub(1);
         let limits = self.config.decode_limits;
         match result {
@@ -61,7 +61,7 @@ impl Client {
                 if let (true, BatchOwner::User(handle)) = (batch.parts.is_whole(), &batch.owner) {
                     let reply = ReplyBody::Wire { type_id: answer.type_id, body: answer.body, limits };
                     let handle = *handle;
-                    self.batches.remove(&id);
+                    self.batches.active.remove(&id);
                     return sink.response(handle, Ok(Reply(reply)));
                 }
                 if let Err(error) = batch.parts.answer(part, answer.type_id, answer.body, limits) {
@@ -74,7 +74,7 @@ impl Client {
             Err(error) if is_too_large(&error) => {
                 let kind = batch.parts.kind();
                 match batch.parts.halve(part) {
-                    Some(refused) => self.limits.learn(kind, refused),
+                    Some(refused) => self.learned.limits.learn(kind, refused),
                     None => self.fail_batch(id, &error, now, sink),
                 }
             }
@@ -83,7 +83,7 @@ impl Client {
     }
 
     fn finish_batch(&mut self, id: u32, joined: Box<dyn Any + Send>, now: Instant, sink: &mut dyn Sink) {
-        let Some(batch) = self.batches.remove(&id) else { return };
+        let Some(batch) = self.batches.active.remove(&id) else { return };
         match batch.owner {
             BatchOwner::User(handle) => sink.response(handle, Ok(Reply(ReplyBody::Joined(joined)))),
             BatchOwner::Limits(restored) => self.on_limits(restored, Ok(joined), now, sink),
@@ -99,7 +99,7 @@ impl Client {
 
     /// Ends a split request with an error.
     pub(crate) fn fail_batch(&mut self, id: u32, error: &ClientError, now: Instant, sink: &mut dyn Sink) {
-        let Some(batch) = self.batches.remove(&id) else { return };
+        let Some(batch) = self.batches.active.remove(&id) else { return };
         match batch.owner {
             BatchOwner::User(handle) => sink.response(handle, Err(error.clone())),
             BatchOwner::Limits(restored) => self.on_limits(restored, Err(error.clone()), now, sink),
@@ -116,7 +116,7 @@ impl Client {
     /// Ends the split requests of the application when the connection is gone; the client's own are started again when
     /// it is back.
     pub(crate) fn drop_batches(&mut self, error: &ClientError, sink: &mut dyn Sink) {
-        for (_, batch) in core::mem::take(&mut self.batches) {
+        for (_, batch) in core::mem::take(&mut self.batches.active) {
             match batch.owner {
                 BatchOwner::User(handle) => sink.response(handle, Err(error.clone())),
                 BatchOwner::Deleted(handle) => {

@@ -44,7 +44,7 @@ impl Client {
         items: impl IntoIterator<Item = impl Into<WantedItem>>,
         now: Instant,
     ) -> Result<(), Misuse> {
-        let namespaces = self.namespaces.clone();
+        let namespaces = self.learned.namespaces.clone();
         let known = self.subscription(subscription).ok_or(Misuse::NoSuchSubscription)?;
         let mut replaced = Vec::new();
         for wanted in items {
@@ -161,7 +161,7 @@ impl Client {
     /// Creates the items that are wanted, or looks for their nodes first.
     fn send_items(&mut self, at: usize) {
         let Some(known) = self.subscriptions.get_mut(at) else { return };
-        let ToDo { create, find, unknown } = known.take_wanted(&self.namespaces);
+        let ToDo { create, find, unknown } = known.take_wanted(&self.learned.namespaces);
         let (subscription, server_id) = (known.handle, known.server_id);
         let timestamps_to_return = known.params.timestamps;
         if !unknown.is_empty() {
@@ -363,7 +363,7 @@ impl Client {
         result: Result<Box<dyn Any + Send>, ClientError>,
         sink: &mut dyn Sink,
     ) {
-        let namespaces = self.namespaces.clone();
+        let namespaces = self.learned.namespaces.clone();
         let known = self.subscription(handle).filter(|known| known.is_live() && known.server_id == server_id);
         let Some(known) = known else { return };
         let failed = |status| BrowsePathResult { status_code: status, ..Default::default() };

@@ -3,6 +3,9 @@
 use taktwerk_schema::{PublishRequest, SubscriptionAcknowledgement};
 use taktwerk_types::Instant;
 
+/// Faults in a row after which a new subscription does not end the wait.
+const FAULTS_FORGIVEN: u32 = 3;
+
 /// The Publish requests of a session.
 #[derive(Debug)]
 pub(crate) struct Publisher {
@@ -43,6 +46,14 @@ impl Publisher {
     pub(crate) fn accepted(&mut self) {
         self.faults = 0;
         self.resume_at = None;
+    }
+
+    /// The server has made a subscription. That it refused to publish because it had none is over, and a subscription with
+    /// a short lifetime would not outlive the wait. If that has been of no use several times, the wait stays.
+    pub(crate) fn created(&mut self) {
+        if self.faults <= FAULTS_FORGIVEN {
+            self.resume_at = None;
+        }
     }
 
     /// Ends the wait after a fault when its time is over.

@@ -314,6 +314,7 @@ impl Client {
                     keep_alive_count: response.revised_max_keep_alive_count,
                 };
                 sink.event(Event::Subscription(handle, created));
+                self.publisher.created();
             }
             // It was there before, and the application counts on it.
             Err(error) if is_busy(error.status()) && known.is_recreated && !known.delete_when_created => {

@@ -1,0 +1,66 @@
+//! Scripts that campaigns have found, and a few seeds of a campaign.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+use core::time::Duration;
+use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
+use taktwerk_sim::campaign;
+use taktwerk_sim::scenario::fault::Which;
+use taktwerk_sim::scenario::{Clients, Fault, FaultKind, Load, Scenario, Server, Signals, Subscription};
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// One subscriber, and one variable that changes every 50 ms.
+fn scenario(subscription: Subscription, measured: Duration, faults: Vec<Fault>) -> Scenario {
+    Scenario {
+        hosts: vec![],
+        links: vec![],
+        servers: vec![Server {
+            name: "server-0".into(),
+            count: 1,
+            host: None,
+            shards: 1,
+            signals: vec![Signals { count: 1, period: ms(50), value_len: 4 }],
+        }],
+        clients: vec![Clients {
+            name: "client-1".into(),
+            count: 1,
+            server: 0,
+            link: None,
+            host: None,
+            threads: 1,
+            items: None,
+            load: Load::Subscribe(subscription),
+            security: (SecurityPolicy::None, MessageSecurityMode::None),
+            session_timeout: Duration::from_secs(10),
+        }],
+        faults,
+        warmup: Duration::ZERO,
+        measured,
+        settle: Duration::from_secs(120),
+    }
+}
+
+/// Seed 358. The subscription lives for 30 ms and ends in the partition. The client made it anew, but asked for nothing while
+/// it waited because of the fault before; so it ended again, without end.
+#[test]
+fn a_subscription_with_a_short_lifetime_comes_back() {
+    let subscription =
+        Subscription { keep_alive_count: 1, lifetime_count: Some(3), ..Subscription::new(ms(10)) };
+    let which = Which { group: 0, number: Some(0) };
+    let fault = Fault { at: ms(571), lasts: ms(30), kind: FaultKind::Partition(which) };
+    let outcome = campaign::run(&scenario(subscription, ms(671), vec![fault]), 358).unwrap();
+    assert!(outcome.loads[0].losses > 0, "{:?}", outcome.loads);
+}
+
+#[test]
+fn no_promise_is_broken() {
+    for seed in 0..40 {
+        if let Err(error) = campaign::run(&campaign::script(seed), seed) {
+            panic!(
+                "seed {seed}: {error}; `cargo xtask simulate --from {seed} --seeds 1` prints the shortest script"
+            );
+        }
+    }
+}

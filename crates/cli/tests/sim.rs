@@ -102,6 +102,34 @@ fn packets_of_a_link_are_written() {
 }
 
 #[test]
+fn a_profile_of_this_machine_is_measured_and_used() {
+    let profile = File::new("host.toml");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_taktwerk"));
+    let measured =
+        command.args(["lab", "calibrate", "--quick", "--json", "--host", profile.path()]).output().unwrap();
+    let measured = document(&measured);
+    assert!(measured["profile"]["server"]["send"].as_f64().unwrap() > 0.0, "{measured}");
+    let jobs = measured["profile"]["jobs"].as_object().unwrap();
+    assert!(jobs.contains_key("open-channel/Basic256Sha256"), "{jobs:?}");
+    let short =
+        [PLANT, "--json", "--seeds", "1", "--set", "time.duration_s=6", "--host-profile", profile.path()];
+    let with = document(&sim(&short));
+    let cpu = with["cases"][0]["figures"]["line.cpu_percent"]["median"].as_f64();
+    assert!(cpu.unwrap() > 0.0, "{with}");
+    let text = std::fs::read_to_string(&profile.0).unwrap();
+    // Another version's costs mean something else.
+    std::fs::write(&profile.0, text.replace("version = \"", "version = \"0")).unwrap();
+    let said = error(&sim(&short), 2);
+    assert!(said.contains(profile.path()) && said.contains("measured with version"), "{said}");
+    let said = sim(&[&short[..], &["--any-build"]].concat());
+    assert!(said.status.success());
+    // A counter that this version does not have.
+    std::fs::write(&profile.0, text.replace("[server]", "[server]\nwidgets = 1.0")).unwrap();
+    let said = error(&sim(&short), 2);
+    assert!(said.contains("server.widgets = 1"), "{said}");
+}
+
+#[test]
 fn mistakes_end_with_place_and_code() {
     let said = error(&sim(&[PLANT, "--set", "link.0.rate=256k"]), 2);
     assert!(said.contains("--set link.0.rate=256k: link \"leased line\" carries 256 kbit/s"), "{said}");

@@ -38,6 +38,8 @@ pub mod energy;
 #[cfg(feature = "laboratory")]
 pub mod experiment;
 pub mod files;
+#[cfg(feature = "laboratory")]
+pub mod host;
 pub mod latency;
 pub mod links;
 pub mod machine;

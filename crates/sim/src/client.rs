@@ -5,8 +5,10 @@ use crate::effect::EffectTime;
 use crate::event::Event;
 use crate::fabric::Fabric;
 use crate::host::client::ClientThreadId;
+use crate::host::client_job_name;
 use crate::host::machine::MachineId;
 use crate::ids::{ClientId, HostId, ServerId};
+use crate::meter::Piece;
 use crate::network::{End, LinkId, Route, Side};
 use crate::violation::Broken;
 use core::time::Duration;
@@ -336,7 +338,12 @@ impl<A: Application> ClientHost<A> {
         let (_, machine) = self.thread?;
         let costs = Arc::clone(&fabric.machine(machine)?.costs);
         if let Some((token, job, provider)) = self.job.take() {
+            let name = fabric.meter.as_ref().map(|_| client_job_name(&job));
+            fabric.meter_begin();
             self.effect_done(token, *job, provider.as_ref(), fabric);
+            if let Some(name) = name {
+                fabric.meter_end(Piece::ClientJob(&name));
+            }
         }
         if core::mem::take(&mut self.is_sending) {
             self.transmit(fabric);
@@ -359,6 +366,8 @@ impl<A: Application> ClientHost<A> {
             self.is_sending = true;
             return Some(fabric.machine(machine)?.noisy(nanos + costs.client.send));
         }
+        let is_input = !self.inputs.is_empty();
+        fabric.meter_begin();
         if let Some(input) = self.inputs.pop_front() {
             if matches!(input, Input::Readable(_)) {
                 nanos += costs.client.receive;
@@ -375,7 +384,13 @@ impl<A: Application> ClientHost<A> {
                 .then(|| fabric.machine(machine).map(|machine| machine.noisy(nanos)))
                 .flatten();
         }
-        nanos += costs.of_client(&self.client.take_work());
+        if fabric.meter.is_some() {
+            // What came of the input belongs to it.
+            self.deliver(fabric);
+        }
+        let work = self.client.take_work();
+        fabric.meter_end(Piece::Client(&work, !is_input));
+        nanos += costs.of_client(&work);
         Some(fabric.machine(machine)?.noisy(nanos))
     }
 

@@ -3,6 +3,7 @@
 use crate::event::Event;
 use crate::host::{Machine, MachineId};
 use crate::ids::{ClientId, ServerId};
+use crate::meter::{Meter, Piece};
 use crate::network::{End, LinkId, Network, Route};
 use crate::queue::EventQueue;
 use crate::trace::{Trace, Track};
@@ -25,6 +26,8 @@ pub(crate) struct Fabric {
     pub(crate) utc_origin: UtcTime,
     /// The first promise that was broken.
     pub(crate) violation: Option<Violation>,
+    /// Measures what work takes on this machine.
+    pub(crate) meter: Option<Box<dyn Meter>>,
     /// Writes down what happens.
     pub(crate) trace: Option<Box<Trace>>,
 }
@@ -39,6 +42,7 @@ impl Fabric {
             links: BTreeMap::new(),
             utc_origin,
             violation: None,
+            meter: None,
             trace: None,
         }
     }
@@ -123,6 +127,20 @@ impl Fabric {
             if let Some(trace) = &mut self.trace {
                 trace.forget(link);
             }
+        }
+    }
+
+    // ---- the meter, if there is one
+
+    pub(crate) fn meter_begin(&mut self) {
+        if let Some(meter) = &mut self.meter {
+            meter.begin();
+        }
+    }
+
+    pub(crate) fn meter_end(&mut self, piece: Piece<'_>) {
+        if let Some(meter) = &mut self.meter {
+            meter.end(piece);
         }
     }
 

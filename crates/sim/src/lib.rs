@@ -17,6 +17,7 @@
 //! - [`wire_check`]: an observer that trusts neither end;
 //! - [`publishing`]: a plant that publishes, with settings to try: delays, bandwidth and load of the processors;
 //! - [`scenario`]: a plant as a user describes it, with hosts, links, faults and promises;
+//! - [`meter`]: what the work takes on this machine, for host profiles;
 //! - [`campaign`]: random plants and faults, and the shortest script that breaks a promise;
 //! - [`trace`]: what happens, in a file for Perfetto; [`capture`]: packets, in a file for Wireshark;
 //! - [`calls`]: how long opening a session and reading take; [`authority`]: certificate authorities that are asked;
@@ -83,6 +84,7 @@ mod event;
 mod fabric;
 pub mod host;
 mod ids;
+pub mod meter;
 pub mod network;
 mod pair;
 pub mod plant;

@@ -7,6 +7,7 @@ use crate::host::Costs;
 use crate::host::client::{ClientThread, ClientThreadId};
 use crate::host::machine::{Competitor, Machine, MachineId, Owner, RanLog, ThreadId};
 pub use crate::ids::{ClientId, HostId, ServerId};
+use crate::meter::Meter;
 use crate::network::{CloseReason, End, LineId, LinkId, Network, Route, Side, Signal, Tap};
 use crate::server::ServerHost;
 use crate::trace::{Trace, Track};
@@ -217,6 +218,11 @@ impl<A: Application> World<A> {
         if let Some(trace) = &mut self.fabric.trace {
             trace.mark(text, now);
         }
+    }
+
+    /// Measures what the work of hosts takes that are on a machine.
+    pub fn set_meter(&mut self, meter: Box<dyn Meter>) {
+        self.fabric.meter = Some(meter);
     }
 
     /// Ends the trace.

@@ -10,6 +10,8 @@ mod noise;
 mod solve;
 mod trial;
 
+pub(crate) use solve::least_squares;
+
 pub use form::Form;
 pub use noise::Noise;
 pub use trial::{ALLOWED, Split, Trial};

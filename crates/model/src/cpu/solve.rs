@@ -10,7 +10,7 @@ const RIDGE: f64 = 1e-12;
 /// Features that the data cannot tell apart (a price per message and one for being there at all, where all have the same
 /// number of messages) share what they explain together in proportion to `shares`, each 1 where none is given, so evenly:
 /// whoever gave all of it to one of them would be as wrong as possible as soon as they part.
-pub(super) fn least_squares(
+pub(crate) fn least_squares(
     rows: &[Vec<f64>],
     targets: &[f64],
     importance: &[f64],

@@ -228,6 +228,13 @@ impl HostProfile {
     }
 }
 
+/// Non-negative prices of counters: rows of counts, what each row took, and how much each counts. `None` if there is too little
+/// data.
+#[must_use]
+pub fn prices(rows: &[Vec<f64>], targets: &[f64], importance: &[f64]) -> Option<Vec<f64>> {
+    crate::cpu::least_squares(rows, targets, importance, &[], true)
+}
+
 /// The largest cost: ten minutes.
 const MAX: f64 = 600e9;
 const BOUNDS: &str = "numbers from 0 to 600000000000, in ascending order where there are several";

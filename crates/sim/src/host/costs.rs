@@ -25,6 +25,18 @@ pub struct DriverCosts {
 /// The names of the fields of [`DriverCosts`], in their order.
 pub const DRIVER_NAMES: [&str; 5] = ["wake", "turn", "receive", "send", "timer"];
 
+/// The counters of a server's work, as profiles name them.
+#[must_use]
+pub fn server_names() -> Vec<&'static str> {
+    ServerWork::NAMES.to_vec()
+}
+
+/// The counters of a client's work, as profiles name them.
+#[must_use]
+pub fn client_names() -> Vec<&'static str> {
+    ClientWork::NAMES.to_vec()
+}
+
 /// Costs of a machine's work.
 #[derive(Debug, Clone)]
 pub struct Costs {

@@ -14,5 +14,5 @@ pub mod costs;
 pub mod machine;
 pub(crate) mod pool;
 
-pub use costs::Costs;
+pub use costs::{Costs, client_job_name};
 pub use machine::{Competitor, Machine, MachineId};

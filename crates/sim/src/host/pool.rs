@@ -12,6 +12,7 @@ use taktwerk_server::{Job, JobKind, Token};
 pub(crate) struct Priced {
     pub(crate) shard: usize,
     pub(crate) token: Token,
+    pub(crate) kind: JobKind,
     pub(crate) job: Job,
     pub(crate) cost: Duration,
 }

@@ -1,7 +1,7 @@
 //! Makes the world of a scenario.
 
 use super::application::{Board, Shape, Worker};
-use super::instruments::Instruments;
+use super::instruments::{Instruments, Providers};
 use super::outcome::RunError;
 use super::site::{Group, Rhythm, Site, value};
 use super::{Clients, Lines, Link, Scenario, Server};
@@ -32,6 +32,7 @@ const KEY_BITS: u16 = 2048;
 pub(super) struct Built {
     pub(super) world: World<Worker>,
     pub(super) board: Rc<Board>,
+    pub(super) providers: Option<Providers>,
     /// Every server; those of one kind stand together.
     pub(super) sites: Vec<Rc<RefCell<Site>>>,
     /// The kind of each server.
@@ -55,6 +56,7 @@ pub(super) fn build(
     let mut built = Built {
         world: World::new(seed),
         board: Rc::default(),
+        providers: instruments.providers.take(),
         sites: Vec::new(),
         kind_of: Vec::new(),
         clients: Vec::new(),
@@ -62,6 +64,9 @@ pub(super) fn build(
         threads: Vec::new(),
         starts: Vec::new(),
     };
+    if let Some(meter) = instruments.meter.take() {
+        built.world.set_meter(meter);
+    }
     if let Some(trace) = instruments.trace.take() {
         built.world.set_trace(trace);
     }
@@ -127,6 +132,7 @@ fn site(
     let Some(server) = scenario.servers.get(kind) else {
         return Err(invalid(&format!("server.{kind}"), &"there is no such server"));
     };
+    let providers = built.providers.clone();
     let world = &mut built.world;
     let start = world.now().instant;
     let mut entropy = world.fork_entropy();
@@ -142,7 +148,7 @@ fn site(
             written: 0,
         });
     }
-    let shards = start_server(world, scenario, kind, number, &mut groups)?;
+    let shards = start_server(world, scenario, (kind, number), &mut groups, providers.as_ref())?;
     let name = host_name(server, number);
     let id = world.add_server_of(&name, shards);
     let site = Site { id, is_up: true, groups, window: (Instant::FAR, Instant::FAR), until: Instant::FAR };
@@ -181,9 +187,9 @@ fn schedule(world: &mut World<Worker>, site: Rc<RefCell<Site>>, at: usize) {
 pub(super) fn start_server(
     world: &mut World<Worker>,
     scenario: &Scenario,
-    kind: usize,
-    number: u32,
+    (kind, number): (usize, u32),
     groups: &mut [Group],
+    providers: Option<&Providers>,
 ) -> Result<Vec<taktwerk_server::Shard>, RunError> {
     let Some(server) = scenario.servers.get(kind) else {
         return Err(invalid(&format!("server.{kind}"), &"there is no such server"));
@@ -196,7 +202,7 @@ pub(super) fn start_server(
     let now = world.now().utc;
     let endpoint = url(&name);
     let plant = Plant::of_shards(&name, 0, world.utc_origin(), entropy, more, |config| {
-        configure(config, &endpoint, &securities);
+        configure(config, &endpoint, &securities, providers);
     });
     let key = format!("server.{kind}.signals");
     let plant = plant.map_err(|error| invalid(&key, &error))?;
@@ -231,8 +237,12 @@ fn configure(
     config: &mut ServerConfig,
     endpoint: &str,
     securities: &[(SecurityPolicy, MessageSecurityMode)],
+    providers: Option<&Providers>,
 ) {
-    if securities.iter().any(|(policy, _)| *policy != SecurityPolicy::None) {
+    if let Some(Providers { server, server_uri, .. }) = providers {
+        config.provider = Arc::clone(server);
+        config.application_uri.clone_from(server_uri);
+    } else if securities.iter().any(|(policy, _)| *policy != SecurityPolicy::None) {
         config.provider = Arc::new(DummyProvider::new("server", KEY_BITS));
         config.application_uri = "urn:dummy:server".to_owned();
     }
@@ -311,7 +321,9 @@ fn add_clients(
 
 fn core(clients: &Clients, built: &mut Built) -> Client {
     let mut channel = ChannelConfig { utc_origin: built.world.utc_origin(), ..ChannelConfig::default() };
-    if clients.security.0 != SecurityPolicy::None {
+    if let Some(Providers { client, .. }) = &built.providers {
+        channel.provider = Arc::clone(client);
+    } else if clients.security.0 != SecurityPolicy::None {
         channel.provider = Arc::new(DummyProvider::new("client", KEY_BITS));
     }
     let mut config = ClientConfig {

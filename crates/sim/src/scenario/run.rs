@@ -291,10 +291,17 @@ impl Running<'_> {
                 });
                 let lasts = if kind.lasts() { lasts } else { Duration::ZERO };
                 let scenario = self.scenario.clone();
+                let providers = self.built.providers.clone();
                 world.at(at + lasts, move |world| {
                     let mut site = shared.borrow_mut();
                     if !site.is_up
-                        && let Ok(shards) = start_server(world, &scenario, group, number, &mut site.groups)
+                        && let Ok(shards) = start_server(
+                            world,
+                            &scenario,
+                            (group, number),
+                            &mut site.groups,
+                            providers.as_ref(),
+                        )
                     {
                         world.restart_of(id, shards);
                         site.is_up = true;

@@ -8,6 +8,7 @@ use crate::fabric::Fabric;
 use crate::host::machine::{Machine, MachineId, Owner, nanoseconds};
 use crate::host::pool::{Pools, Priced, pool_of};
 use crate::ids::{HostId, ServerId};
+use crate::meter::Piece;
 use crate::network::{End, LinkId};
 use crate::source::{VirtualSources, do_work};
 use crate::trace::Track;
@@ -312,8 +313,12 @@ impl ServerHost {
         }
         let Some(running) = &mut self.running else { return };
         let Some((machine, queue)) = self.machine.and_then(|id| fabric.machine_and_queue(id)) else { return };
-        if let Some(Priced { shard, token, job, .. }) = running.pools.done(pool, slot, machine, queue) {
+        if let Some(Priced { shard, token, kind, job, .. }) = running.pools.done(pool, slot, machine, queue) {
+            fabric.meter_begin();
             self.run_job(shard, token, job, fabric);
+            if fabric.meter.is_some() {
+                fabric.meter_end(Piece::Job(&kind.name()));
+            }
         }
     }
 
@@ -459,7 +464,7 @@ impl ServerHost {
             (&mut self.running, self.machine.and_then(|id| fabric.machine_and_queue(id)))
         {
             let cost = job_cost(machine, kind, self.effect_time, &mut self.entropy);
-            let priced = Priced { shard, token, job, cost };
+            let priced = Priced { shard, token, kind, job, cost };
             return running.pools.submit(identity, pool_of(kind), priced, machine, queue);
         }
         match self.effect_time.draw(&mut self.entropy) {
@@ -552,6 +557,7 @@ impl ServerHost {
         let runner = self.runner(number)?;
         let mut nanos = 0.0;
         let name;
+        fabric.meter_begin();
         if let Some(input) = (runner.batch > 0).then(|| runner.inputs.pop_front()).flatten() {
             runner.batch -= 1;
             name = input.name();
@@ -577,7 +583,9 @@ impl ServerHost {
             self.arm_sleepers(fabric);
             return None;
         }
-        nanos += costs.of_server(&runner.shard.take_work());
+        let work = runner.shard.take_work();
+        fabric.meter_end(Piece::Server(&work, name == "timer"));
+        nanos += costs.of_server(&work);
         Some((fabric.machine(machine)?.noisy(nanos), name))
     }
 

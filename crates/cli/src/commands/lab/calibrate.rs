@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use clap::Args;
+use std::path::PathBuf;
 use taktwerk_lab::place;
 use taktwerk_lab::scenario::{Kind, LoadSpec, Scenario, SecuritySpec, Sweep};
 
@@ -22,6 +23,10 @@ pub(crate) struct CalibrateArgs {
     /// Stacks to calibrate, separated by commas.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "own")]
     stacks: Vec<String>,
+
+    /// Measure what work takes on this machine instead, for `taktwerk sim`, and write the host profile here.
+    #[arg(long, value_name = "FILE", conflicts_with = "stacks")]
+    host: Option<PathBuf>,
 
     #[command(flatten)]
     session: SessionArgs,
@@ -87,6 +92,9 @@ fn scenarios(quick: bool, stacks: &[String]) -> Vec<Scenario> {
 
 /// Measures and fits.
 pub(crate) fn run(arguments: &CalibrateArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    if let Some(file) = &arguments.host {
+        return super::host::run(file, arguments.quick, output, interrupt);
+    }
     arguments.session.check(output)?;
     let place = super::place(arguments.session.program.as_ref())?.with_stop(interrupt.flag());
     let conditions: Vec<_> = scenarios(arguments.quick, &arguments.stacks)

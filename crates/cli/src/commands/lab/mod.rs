@@ -6,6 +6,7 @@ mod compare;
 mod cpu;
 #[cfg_attr(not(feature = "attack"), path = "no_flood.rs")]
 mod flood;
+mod host;
 mod links;
 mod list;
 mod live;

@@ -19,6 +19,7 @@ use taktwerk_lab::simulate::study::Options;
 use taktwerk_lab::simulate::{Run, Study, figures, run_all};
 use taktwerk_lab::store;
 use taktwerk_model::HostProfile;
+use taktwerk_sim::Costs;
 use taktwerk_sim::scenario::RunError;
 
 /// Behind the examples of `--help`.
@@ -63,8 +64,8 @@ pub(crate) struct SimArgs {
     pcap: Vec<records::CaptureOf>,
 
     /// Processor costs for all servers and clients without a [[host]]: a file of `taktwerk lab calibrate --host`.
-    #[arg(long, value_name = "FILE")]
-    profile: Option<PathBuf>,
+    #[arg(long, visible_alias = "profile", value_name = "FILE")]
+    host_profile: Option<PathBuf>,
 
     /// Use host profiles of other builds too.
     #[arg(long)]
@@ -116,7 +117,7 @@ fn read(arguments: &SimArgs) -> Result<Study, Failure> {
         .map_err(|error| Failure::Usage(format!("cannot read {file}: {error}")))?;
     let directory = arguments.file.parent().unwrap_or_else(|| Path::new(""));
     let profiles = |name: &str| profile(&directory.join(name), arguments.any_build);
-    let own = arguments.profile.as_ref().map(|path| profile(path, arguments.any_build)).transpose();
+    let own = arguments.host_profile.as_ref().map(|path| profile(path, arguments.any_build)).transpose();
     let options =
         Options { sets: arguments.set.clone(), profiles: &profiles, profile: own.map_err(Failure::Usage)? };
     Study::parse(&text, &file, &options).map_err(|error| Failure::Usage(error.to_string()))
@@ -127,6 +128,8 @@ fn profile(path: &Path, any_build: bool) -> Result<HostProfile, String> {
     let file = path.display();
     let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {file}: {error}"))?;
     let profile = HostProfile::parse(&text).map_err(|error| format!("{file}: {error}"))?;
+    // Names of counters are checked where the file is known.
+    Costs::new(&profile).map_err(|error| format!("{file}: {error}"))?;
     match profile.check_origin(env!("CARGO_PKG_VERSION"), None) {
         Err(error) if any_build => {
             tracing::warn!("{file}: {error}");

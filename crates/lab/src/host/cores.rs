@@ -1,0 +1,229 @@
+//! Client and server cores at work in virtual time, timed with a real clock.
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
+use taktwerk_model::HostProfile;
+use taktwerk_netem::Profile;
+use taktwerk_sim::meter::{Meter, Piece};
+use taktwerk_sim::scenario::instruments::Providers;
+use taktwerk_sim::scenario::{
+    Clients, Host, Instruments, Lines, Link, Load, Pace, Requests, RunError, Scenario, Server, Signals,
+    Subscription, run_with,
+};
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// Enough for figures that can be relied on.
+    Full,
+    /// So little that only tests are satisfied.
+    Smoke,
+}
+
+/// A step of a core.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// The counters, in the order of their names.
+    pub counts: Vec<u64>,
+    /// It served deadlines.
+    pub is_timer: bool,
+    /// What it took.
+    pub nanos: f64,
+}
+
+/// What was timed.
+#[derive(Debug, Default)]
+pub struct Samples {
+    /// Steps of servers.
+    pub server: Vec<Step>,
+    /// Steps of clients.
+    pub client: Vec<Step>,
+    /// Slow jobs of servers, in nanoseconds.
+    pub jobs: BTreeMap<String, Vec<f64>>,
+    /// Slow jobs of clients.
+    pub client_jobs: BTreeMap<String, Vec<f64>>,
+}
+
+/// Steps of each end in one run that are kept.
+const STEPS_MAX: usize = 60_000;
+const POLICIES: [SecurityPolicy; 3] = [
+    SecurityPolicy::Basic256Sha256,
+    SecurityPolicy::Aes128_Sha256_RsaOaep,
+    SecurityPolicy::Aes256_Sha256_RsaPss,
+];
+
+#[derive(Debug)]
+struct Clock {
+    began: Instant,
+    /// What looking at the clock takes itself.
+    overhead: f64,
+    server_left: usize,
+    client_left: usize,
+    samples: Arc<Mutex<Samples>>,
+}
+
+impl Clock {
+    fn new(samples: &Arc<Mutex<Samples>>) -> Self {
+        let mut looks: Vec<f64> = (0..1_001)
+            .map(|_| {
+                let began = Instant::now();
+                began.elapsed().as_secs_f64() * 1e9
+            })
+            .collect();
+        looks.sort_by(f64::total_cmp);
+        let overhead = looks.get(looks.len() / 2).copied().unwrap_or(0.0);
+        let samples = Arc::clone(samples);
+        Self { began: Instant::now(), overhead, server_left: STEPS_MAX, client_left: STEPS_MAX, samples }
+    }
+}
+
+impl Meter for Clock {
+    fn begin(&mut self) {
+        self.began = Instant::now();
+    }
+
+    fn end(&mut self, piece: Piece<'_>) {
+        let nanos = (self.began.elapsed().as_secs_f64() * 1e9 - self.overhead).max(1.0);
+        let mut samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
+        match piece {
+            Piece::Server(work, is_timer) if self.server_left > 0 => {
+                self.server_left -= 1;
+                samples.server.push(Step { counts: work.counts().to_vec(), is_timer, nanos });
+            }
+            Piece::Client(work, is_timer) if self.client_left > 0 => {
+                self.client_left -= 1;
+                samples.client.push(Step { counts: work.counts().to_vec(), is_timer, nanos });
+            }
+            Piece::Job(name) => samples.jobs.entry(name.to_owned()).or_default().push(nanos),
+            Piece::ClientJob(name) => {
+                samples.client_jobs.entry(name.to_owned()).or_default().push(nanos);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Runs all loads.
+pub(super) fn run(
+    providers: &Providers,
+    extent: Extent,
+    report: &mut dyn FnMut(f64) -> bool,
+) -> Result<Samples, RunError> {
+    let all = Arc::new(Mutex::new(Samples::default()));
+    let scenarios = scenarios(extent);
+    let count = scenarios.len() as f64;
+    for (number, scenario) in scenarios.iter().enumerate() {
+        let instruments = Instruments {
+            meter: Some(Box::new(Clock::new(&all))),
+            providers: Some(providers.clone()),
+            ..Instruments::default()
+        };
+        let mut tell = |_| report(number as f64 / count);
+        run_with(scenario, number as u64, instruments, &mut tell)?;
+    }
+    let samples = core::mem::take(&mut *all.lock().unwrap_or_else(PoisonError::into_inner));
+    Ok(samples)
+}
+
+const NONE: (SecurityPolicy, MessageSecurityMode) = (SecurityPolicy::None, MessageSecurityMode::None);
+const ENCRYPTED: (SecurityPolicy, MessageSecurityMode) =
+    (SecurityPolicy::Basic256Sha256, MessageSecurityMode::SignAndEncrypt);
+
+/// Loads in which each counter varies against the others, from single values to thousands.
+fn scenarios(extent: Extent) -> Vec<Scenario> {
+    let mut all = Vec::new();
+    let subscribe = |interval| Load::Subscribe(Subscription::new(Duration::from_millis(interval)));
+    let request = |writes, batch| {
+        let pause = if extent == Extent::Full { 1 } else { 10 };
+        let pace = Pace::Pause(Duration::from_millis(pause));
+        Load::Request(Requests { writes, batch, pace })
+    };
+    let (items, batches): (&[u32], &[u32]) = match extent {
+        Extent::Full => (&[1, 10, 100, 1_000], &[1, 10, 100, 1_000]),
+        Extent::Smoke => (&[1, 50], &[1, 50]),
+    };
+    for security in [NONE, ENCRYPTED] {
+        for items in items {
+            // Ten values of each item in a message, and one.
+            all.push(scenario(*items, 10, 8, 1, subscribe(100), security, extent));
+            all.push(scenario(*items, 20, 8, 3, subscribe(20), security, extent));
+        }
+        for batch in batches {
+            all.push(scenario(1_000, 0, 8, 2, request(false, *batch), security, extent));
+            all.push(scenario(1_000, 0, 8, 2, request(true, *batch), security, extent));
+        }
+        // Bytes without more values.
+        all.push(scenario(10, 10, 1_000, 1, subscribe(100), security, extent));
+        all.push(scenario(100, 0, 1_000, 1, request(false, 50), security, extent));
+    }
+    for policy in POLICIES {
+        let clients = if extent == Extent::Full { 30 } else { 2 };
+        let security = (policy, MessageSecurityMode::SignAndEncrypt);
+        all.push(scenario(1, 0, 8, clients, request(false, 1), security, Extent::Smoke));
+    }
+    all
+}
+
+fn scenario(
+    count: u32,
+    period_ms: u64,
+    value_len: usize,
+    clients: u32,
+    load: Load,
+    security: (SecurityPolicy, MessageSecurityMode),
+    extent: Extent,
+) -> Scenario {
+    let host =
+        |name: &str| Host { name: name.to_owned(), profile: HostProfile::free(4), competitors: Vec::new() };
+    let measured = match extent {
+        Extent::Full => Duration::from_secs(4),
+        Extent::Smoke => Duration::from_millis(300),
+    };
+    Scenario {
+        hosts: vec![host("server"), host("clients")],
+        links: vec![Link {
+            name: "line".to_owned(),
+            profile: line(),
+            is_half_duplex: false,
+            lines: Lines::PerClient,
+        }],
+        servers: vec![Server {
+            name: "server".to_owned(),
+            count: 1,
+            host: Some(0),
+            shards: 1,
+            signals: vec![Signals { count, period: Duration::from_millis(period_ms), value_len }],
+        }],
+        clients: vec![Clients {
+            name: "clients".to_owned(),
+            count: clients,
+            server: 0,
+            link: Some(0),
+            host: Some(1),
+            threads: 1,
+            items: None,
+            load,
+            security,
+            session_timeout: Duration::from_secs(60),
+        }],
+        faults: Vec::new(),
+        warmup: Duration::from_millis(200),
+        measured,
+        settle: Duration::from_secs(60),
+    }
+}
+
+fn line() -> Profile {
+    Profile {
+        name: "line".to_owned(),
+        about: "no limits".to_owned(),
+        source: "made for calibration".to_owned(),
+        up: Default::default(),
+        down: Default::default(),
+        mtu: u16::MAX,
+        vpn: None,
+    }
+}

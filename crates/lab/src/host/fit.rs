@@ -1,0 +1,63 @@
+//! From times of steps to costs per counter.
+
+use super::cores::Step;
+use std::collections::BTreeMap;
+use taktwerk_model::host::{Cost, prices};
+
+/// Quantiles of a distribution of jobs: minimum, then every tenth, without the longest hundredth, which is somebody else's.
+const QUANTILES: [f64; 11] = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99];
+/// Distinct kinds of steps without which there is nothing to fit.
+const LEAST: usize = 8;
+
+/// Costs, in nanoseconds.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Fitted {
+    /// Per counter, in the order of their names.
+    pub(super) costs: Vec<f64>,
+    /// Of serving deadlines.
+    pub(super) timer: f64,
+    /// Median relative error of a step.
+    pub(super) error: f64,
+}
+
+/// Fits non-negative costs to relative errors. Equal steps count by their median: what interrupts one of them is no cost.
+pub(super) fn fit(steps: &[Step]) -> Option<Fitted> {
+    let mut by_counts: BTreeMap<(Vec<u64>, bool), Vec<f64>> = BTreeMap::new();
+    for step in steps {
+        by_counts.entry((step.counts.clone(), step.is_timer)).or_default().push(step.nanos);
+    }
+    if by_counts.len() < LEAST {
+        return None;
+    }
+    let (mut rows, mut targets, mut importance) = (Vec::new(), Vec::new(), Vec::new());
+    for ((counts, is_timer), times) in by_counts {
+        let number = times.len() as f64;
+        let median = quantile(times, 0.5)?;
+        let row = counts.iter().map(|count| *count as f64).chain([f64::from(u8::from(is_timer))]);
+        rows.push(row.collect::<Vec<f64>>());
+        targets.push(median);
+        importance.push(number.min(100.0).sqrt() / median.max(1.0));
+    }
+    let mut costs = prices(&rows, &targets, &importance)?;
+    let predicted = |row: &[f64]| -> f64 { row.iter().zip(&costs).map(|(count, cost)| count * cost).sum() };
+    let errors = rows.iter().zip(&targets).map(|(row, target)| (predicted(row) / target - 1.0).abs());
+    let error = quantile(errors.collect(), 0.5)?;
+    let timer = costs.pop()?;
+    Some(Fitted { costs, timer, error })
+}
+
+/// A distribution for the simulator.
+pub(super) fn distribution(times: Vec<f64>) -> Cost {
+    let mut times = times;
+    times.sort_by(f64::total_cmp);
+    Cost::Quantiles(QUANTILES.iter().filter_map(|share| at(&times, *share)).map(super::rounded).collect())
+}
+
+pub(super) fn quantile(mut values: Vec<f64>, share: f64) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    at(&values, share)
+}
+
+fn at(sorted: &[f64], share: f64) -> Option<f64> {
+    sorted.get(((sorted.len().checked_sub(1)?) as f64 * share).round() as usize).copied()
+}

@@ -1,0 +1,117 @@
+//! What work takes on this machine, measured in half a minute: the host profile for the simulator.
+//!
+//! - `cores`: client and server cores, run in virtual time and timed with a real clock;
+//! - `fit`: from times to costs per counter;
+//! - `drivers`: what the system takes for a message over loopback.
+
+mod cores;
+mod drivers;
+mod fit;
+
+pub use cores::{Extent, Samples};
+
+use crate::machine::Machine;
+use std::collections::BTreeMap;
+use std::io;
+use taktwerk_model::HostProfile;
+use taktwerk_model::host::{BuildFacts, FORMAT, MachineFacts, SchedulerCosts};
+use taktwerk_sim::scenario::RunError;
+use taktwerk_sim::scenario::instruments::Providers;
+
+/// A host profile cannot be measured.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HostError {
+    /// A run failed.
+    #[error("a calibration run failed: {0}")]
+    Run(#[from] RunError),
+    /// The system refuses something.
+    #[error("cannot measure the system's part: {0}")]
+    System(#[from] io::Error),
+    /// Too few samples.
+    #[error("{0} has too few samples for a fit: measure again on a machine with less load")]
+    TooFew(&'static str),
+}
+
+/// A profile and how well it fits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    /// The profile.
+    pub profile: HostProfile,
+    /// Median relative error of one step of a server.
+    pub server_error: f64,
+    /// Median relative error of one step of a client.
+    pub client_error: f64,
+    /// Steps that were timed.
+    pub steps: usize,
+}
+
+/// Measures this machine. `providers` are the real cryptography of both ends. `report` gets the share that is done, and says
+/// whether to go on.
+///
+/// # Errors
+/// [`HostError`]; [`RunError::Stopped`] if `report` says so.
+pub fn measure(
+    providers: &Providers,
+    extent: Extent,
+    report: &mut dyn FnMut(f64) -> bool,
+) -> Result<Measured, HostError> {
+    let samples = cores::run(providers, extent, report)?;
+    let drivers = drivers::measure(extent)?;
+    let server = fit::fit(&samples.server).ok_or(HostError::TooFew("the server"))?;
+    let client = fit::fit(&samples.client).ok_or(HostError::TooFew("the client"))?;
+    let with_drivers = |fitted: &fit::Fitted, names: &[&str]| {
+        let mut costs: BTreeMap<String, f64> =
+            names.iter().zip(&fitted.costs).map(|(name, cost)| ((*name).to_owned(), *cost)).collect();
+        costs.insert("timer".to_owned(), fitted.timer);
+        costs.insert("wake".to_owned(), drivers.wake);
+        costs.insert("turn".to_owned(), drivers.turn);
+        costs.insert("receive".to_owned(), drivers.receive);
+        costs.insert("send".to_owned(), drivers.send);
+        costs.retain(|_, cost| *cost > 0.0);
+        costs.values_mut().for_each(|cost| *cost = rounded(*cost));
+        costs
+    };
+    let machine = Machine::this();
+    let build = if machine.optimised { "" } else { "; a debug build: do not compute with it" };
+    let profile = HostProfile {
+        format: FORMAT,
+        name: machine.cpu.clone(),
+        source: format!(
+            "measured by `taktwerk lab calibrate --host`: medians of {} steps; certificates were not validated{build}",
+            samples.server.len() + samples.client.len()
+        ),
+        machine: MachineFacts {
+            cpu: machine.cpu,
+            cores: u32::try_from(machine.cpus).unwrap_or(u32::MAX),
+            kernel: machine.kernel,
+        },
+        build: BuildFacts {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            target: format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS),
+        },
+        scheduler: SchedulerCosts { wake: drivers.latency, ..SchedulerCosts::default() },
+        server: with_drivers(&server, &taktwerk_sim::host::costs::server_names()),
+        client: with_drivers(&client, &taktwerk_sim::host::costs::client_names()),
+        jobs: samples.jobs.into_iter().map(|(name, times)| (name, fit::distribution(times))).collect(),
+        client_jobs: samples
+            .client_jobs
+            .into_iter()
+            .map(|(name, times)| (name, fit::distribution(times)))
+            .collect(),
+    };
+    let steps = samples.server.len() + samples.client.len();
+    Ok(Measured { profile, server_error: server.error, client_error: client.error, steps })
+}
+
+/// Four significant digits: more would pretend to be known.
+fn rounded(value: f64) -> f64 {
+    if value <= 0.0 || !value.is_finite() {
+        return 0.0;
+    }
+    let scale = 10f64.powi(3 - value.log10().floor() as i32);
+    (value * scale).round() / scale
+}
+
+#[cfg(test)]
+mod tests;

@@ -51,6 +51,7 @@
 //! - [`history`]: stores of history, and what is recorded;
 //! - [`files`]: folders on disk as clients see them;
 //! - [`pki`]: certificates and trust from a folder;
+//! - [`program`]: programs that clients start and stop;
 //! - [`pubsub_model`]: PubSub in a server's address space, and key services;
 //! - [`value`]: Rust types as OPC UA values; [`mod@unit`]: engineering units;
 //! - [`headroom`]: predicts the CPU of what clients ask for;
@@ -66,6 +67,7 @@ pub mod headroom;
 pub mod history;
 mod lock;
 pub mod pki;
+pub mod program;
 pub mod pubsub;
 pub mod pubsub_model;
 pub mod server;

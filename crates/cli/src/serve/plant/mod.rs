@@ -1,14 +1,16 @@
 //! The demo plant: what `taktwerk serve` shows without any option.
 //!
 //! Machines with simulated [`sensors`], counters, arrays and a matrix, structures and an enumeration with DataTypes
-//! of their own (from `plant.NodeSet2.xml`), something to write, methods of every kind, [`events`] and [`alarms`].
+//! of their own (from `plant.NodeSet2.xml`), something to write, methods of every kind, [`events`] and [`alarms`], a [`batch`] as a Program.
 
 mod alarms;
+mod batch;
 mod events;
 mod sensors;
 pub(crate) mod waveform;
 
 use super::updater::Updater;
+use batch::Batch;
 use events::Happenings;
 use sensors::SENSORS;
 use std::sync::Arc;
@@ -51,6 +53,7 @@ struct Moving {
     field: Variable<Variant>,
     field_signals: Vec<Signal>,
     happenings: Happenings,
+    batch: Batch,
 }
 
 /// Adds the plant to a server and starts it.
@@ -63,6 +66,7 @@ pub(crate) fn start(server: &Server, in_file: bool) -> Result<Updater, super::Se
         time: 0.0,
         sensors: add_sensors(&plant)?,
         happenings: Happenings::of(&plant)?,
+        batch: Batch::add(&plant)?,
         cycles: plant.variable("Cycles", 0u64).add()?,
         parts_good: plant.variable("PartsGood", 0u32).units(Unit::PIECE).add()?,
         parts_rejected: plant.variable("PartsRejected", 0u32).units(Unit::PIECE).add()?,
@@ -255,6 +259,7 @@ impl Moving {
         self.parts_good.set_at((parts - parts / 50) as u32, now);
         self.parts_rejected.set_at((parts / 50) as u32, now);
         self.happenings.second(seconds, now);
+        self.batch.second(now);
         let spectrum: Vec<f64> = self.spectrum_signals.iter_mut().map(|signal| signal.at(time)).collect();
         let mut histogram = vec![0u16; 16];
         for value in &spectrum {

@@ -1,0 +1,60 @@
+//! A batch as a Program (Part 10): clients start, suspend, resume, halt and reset it. It takes a minute.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use taktwerk::program::{Program, State, Transition};
+use taktwerk::{BuildError, Node, Unit, UtcTime, Variable};
+
+/// How long a batch takes, in seconds.
+const SECONDS: f64 = 60.0;
+
+/// The batch, with what it shows.
+pub(super) struct Batch {
+    program: Program,
+    /// It was started anew.
+    is_new: Arc<AtomicBool>,
+    done: f64,
+    count: u32,
+    progress: Variable<f64>,
+    batches: Variable<u32>,
+}
+
+impl Batch {
+    /// Adds it.
+    pub(super) fn add(plant: &Node) -> Result<Self, BuildError> {
+        let is_new = Arc::new(AtomicBool::new(false));
+        let started = Arc::clone(&is_new);
+        let program = plant.program("Batch", move |_, transition| {
+            if transition == Transition::ReadyToRunning {
+                started.store(true, Ordering::Relaxed);
+            }
+            Ok(())
+        })?;
+        let results = plant.object("BatchResults").add()?;
+        Ok(Self {
+            program,
+            is_new,
+            done: 0.0,
+            count: 0,
+            progress: results.variable("Progress", 0.0).range(0.0..=100.0).units(Unit::PERCENT).add()?,
+            batches: results.variable("Batches", 0u32).units(Unit::PIECE).add()?,
+        })
+    }
+
+    /// What happens in a second.
+    pub(super) fn second(&mut self, now: UtcTime) {
+        if self.program.state() != State::Running {
+            return;
+        }
+        if self.is_new.swap(false, Ordering::Relaxed) {
+            self.done = 0.0;
+        }
+        self.done = (self.done + 1.0).min(SECONDS);
+        self.progress.set_at(100.0 * self.done / SECONDS, now);
+        // A client may have halted it since it was looked at.
+        if self.done >= SECONDS && self.program.finish().is_ok() {
+            self.count += 1;
+            self.batches.set_at(self.count, now);
+        }
+    }
+}

@@ -49,4 +49,9 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("pubsub_discovery", targets::pubsub::discovery::run),
     ("pubsub_action", targets::pubsub::action::run),
     ("pubsub_configuration", targets::pubsub::configuration::run),
+    ("gateway_queue", targets::gateway::queue),
+    ("gateway_mqtt", targets::gateway::mqtt),
+    ("gateway_program", targets::gateway::program),
+    ("gateway_modbus", targets::gateway::modbus),
+    ("gateway_configuration", targets::gateway::configuration),
 ];

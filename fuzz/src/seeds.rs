@@ -3,6 +3,7 @@
 //! `cargo test --no-default-features --lib write_seeds -- --ignored` writes them anew. Inputs that once made a target
 //! panic are added by hand as `found-…` and stay.
 
+mod gateway;
 mod pubsub;
 
 use std::path::Path;
@@ -448,6 +449,11 @@ fn write_seeds() {
         ("pubsub_discovery", pubsub::discovery()),
         ("pubsub_action", pubsub::action()),
         ("pubsub_configuration", pubsub::configuration()),
+        ("gateway_queue", gateway::queue()),
+        ("gateway_mqtt", gateway::mqtt()),
+        ("gateway_program", gateway::program()),
+        ("gateway_modbus", gateway::modbus()),
+        ("gateway_configuration", gateway::configuration()),
     ];
     for (target, seeds) in all {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds").join(target);

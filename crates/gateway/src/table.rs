@@ -12,17 +12,23 @@ const FILE_LEN_MAX: u64 = 64 << 20;
 /// # Errors
 /// The file cannot be read, or is no CSV.
 pub fn read(path: &Path, source: &str) -> Result<Vec<Fields>, Mistake> {
-    let mistake = |line: usize, problem: String| Mistake {
-        path: path.to_owned(),
-        line,
-        key: String::new(),
-        problem,
-        hint: String::new(),
-    };
     let text = taktwerk_config::file::read_text(path, FILE_LEN_MAX)
-        .map_err(|error| mistake(0, error.to_string()))?;
+        .map_err(|error| mistake(path, 0, error.to_string()))?;
+    parse(path, source, &text)
+}
+
+fn mistake(path: &Path, line: usize, problem: String) -> Mistake {
+    Mistake { path: path.to_owned(), line, key: String::new(), problem, hint: String::new() }
+}
+
+/// Reads the tags of a file's text.
+///
+/// # Errors
+/// It is no CSV.
+pub fn parse(path: &Path, source: &str, text: &str) -> Result<Vec<Fields>, Mistake> {
+    let mistake = |line: usize, problem: String| mistake(path, line, problem);
     // Spreadsheets write a mark at the beginning, and semicolons in half of the world.
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let first = text.lines().next().unwrap_or_default();
     let delimiter = if first.matches(';').count() > first.matches(',').count() { b';' } else { b',' };
     let mut reader = csv::ReaderBuilder::new()

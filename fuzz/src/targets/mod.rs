@@ -7,6 +7,7 @@ pub mod crypto;
 pub mod decode;
 mod driven;
 pub mod dynamic;
+pub mod gateway;
 pub mod history;
 pub mod nodeset;
 pub mod pubsub;

@@ -25,8 +25,9 @@ pub struct Calculation {
     formulas: Vec<Formula>,
 }
 
+/// An expression with tags as its variables.
 #[derive(Debug)]
-struct Formula {
+pub struct Formula {
     expression: FlatExVal<i32, f64>,
     /// The paths of the tags, in the order of the expression's variables.
     inputs: Vec<String>,
@@ -34,7 +35,10 @@ struct Formula {
 
 impl Formula {
     /// Reads an expression.
-    fn parse(text: &str) -> Result<Self, String> {
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, String> {
         let depth = text.chars().scan(0usize, |depth, char| {
             match char {
                 '(' | '[' => *depth += 1,
@@ -57,7 +61,7 @@ impl Formula {
     }
 
     /// The value of the expression, as uncertain as the worst of its inputs.
-    fn evaluate(&self, input: impl Fn(&str) -> Option<DataValue>) -> Reading {
+    pub fn evaluate(&self, input: impl Fn(&str) -> Option<DataValue>) -> Reading {
         let mut values = Vec::with_capacity(self.inputs.len());
         let mut worst = StatusCode::GOOD;
         for name in &self.inputs {

@@ -2,12 +2,13 @@
 //!
 //! The gateway writes `{"type":"start",…}` first and `{"type":"write",…}` when a client writes. The program writes
 //! readings, one JSON object or a list of them per line. What it writes to standard error is logged. The protocol is
-//! described in `docs/gateway-programs.md`.
+//! described in `docs/gateway-programs.md`. [`line`]: what a line says.
+
+pub mod line;
 
 use crate::fault::{Fault, plain};
 use crate::feed::{Feed, Reading, Writes};
 use crate::fields::{Fields, Mistake};
-use crate::json_time::time_of;
 use crate::settings::SourceSettings;
 use crate::source::{Adapter, Placement};
 use crate::statistics::Count;
@@ -15,11 +16,12 @@ use crate::tag::{Access, Tag};
 use crate::value::{Kind, to_json};
 use core::time::Duration;
 use futures_util::future::BoxFuture;
-use serde_json::{Value as Json, json};
+use line::{Entry, Named};
+use serde_json::json;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::Stdio;
-use taktwerk_types::{BuiltInType, StatusCode};
+use taktwerk_types::BuiltInType;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
@@ -214,18 +216,14 @@ impl Program {
         if text.is_empty() {
             return;
         }
-        let Ok(message) = serde_json::from_slice::<Json>(text) else {
+        let Some(entries) = line::read(text) else {
             feed.statistics().add(Count::Invalid, 1);
             feed.failed(&Fault::other(name, "wrote a line that is no JSON"));
             return;
         };
-        let entries = match message {
-            Json::Array(entries) => entries,
-            other => vec![other],
-        };
         let mut readings = Vec::new();
         for entry in &entries {
-            match self.reading(entry) {
+            match entry.as_ref().and_then(|entry| self.reading(entry)) {
                 Some(reading) => readings.push(reading),
                 None => feed.statistics().add(Count::Invalid, 1),
             }
@@ -234,36 +232,12 @@ impl Program {
     }
 
     /// A reading of a message; `None` if it is none, or of a tag that there is not.
-    fn reading(&self, entry: &Json) -> Option<(usize, Reading)> {
-        let position = match (entry.get("id"), entry.get("name")) {
-            (Some(id), _) => usize::try_from(id.as_u64()?).ok()?,
-            (None, Some(name)) => *self.by_name.get(name.as_str()?)?,
-            (None, None) => return None,
+    fn reading(&self, entry: &Entry) -> Option<(usize, Reading)> {
+        let position = match &entry.tag {
+            Named::Id(id) => *id,
+            Named::Name(name) => *self.by_name.get(name)?,
         };
-        let tag = self.tags.get(position)?;
-        let status = match entry.get("status") {
-            None => StatusCode::GOOD,
-            Some(Json::String(status)) => match status.as_str() {
-                "good" => StatusCode::GOOD,
-                "uncertain" => StatusCode::UNCERTAIN,
-                "bad" => StatusCode::BAD,
-                "no_communication" => StatusCode::BAD_NO_COMMUNICATION,
-                "sensor_failure" => StatusCode::BAD_SENSOR_FAILURE,
-                "device_failure" => StatusCode::BAD_DEVICE_FAILURE,
-                _ => return None,
-            },
-            Some(number) => StatusCode(u32::try_from(number.as_u64()?).ok()?),
-        };
-        let time = entry.get("time").and_then(time_of);
-        if status.is_bad() {
-            return Some((position, Reading::bad(status).at(time)));
-        }
-        let value = tag.kind.of_json(entry.get("value")?);
-        let reading = match value {
-            Some(value) => Reading { value, status, time: None },
-            None => Reading::bad(StatusCode::BAD_TYPE_MISMATCH),
-        };
-        Some((position, reading.at(time)))
+        Some((position, entry.reading(self.tags.get(position)?.kind)?))
     }
 }
 

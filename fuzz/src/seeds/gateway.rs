@@ -1,0 +1,129 @@
+//! Seeds of the gateway's targets.
+
+use super::{Seeds, numbered, variants};
+use std::sync::Arc;
+use taktwerk_gateway::destination::block::Builder;
+use taktwerk_types::{StatusCode, UtcTime};
+
+/// Blocks of one and of many tags.
+pub(super) fn queue() -> Seeds {
+    let time = |at: i64| UtcTime::from_ticks(133_000_000_000_000_000 + at * 10_000);
+    let mut builder = Builder::default();
+    for (at, value) in (0..).zip(variants()) {
+        let name: Arc<str> = format!("Line {}/\"T\"", at % 3).into();
+        let status = if at % 4 == 0 { StatusCode::BAD_NO_COMMUNICATION } else { StatusCode::GOOD };
+        builder.push((at % 3) as u32, &name, &value, status, time(at), time(at + 1));
+    }
+    let many = builder.take().expect("there are values").body;
+    let name: Arc<str> = "a".into();
+    builder.push(0, &name, &1.5.into(), StatusCode::GOOD, time(0), time(0));
+    numbered([many, builder.take().expect("there is a value").body])
+}
+
+fn piece(text: &str) -> Vec<u8> {
+    [&[text.len() as u8], text.as_bytes()].concat()
+}
+
+/// A type, two paths, whether to expand, a filter, a topic, a template, and a message.
+pub(super) fn mqtt() -> Seeds {
+    let seed = |kind: [u8; 2], texts: [&str; 2], expand: u8, topics: [&str; 3], message: &str| {
+        let texts = texts.map(piece).concat();
+        [&kind[..], &texts, &[expand], &topics.map(piece).concat(), message.as_bytes()].concat()
+    };
+    let topics = ["line/+/#", "line/7/a/b", "{1}/{last} {topic}{parent}"];
+    numbered([
+        seed([10, 1], ["", ""], 0, topics, "21.5"),
+        seed([10, 1], ["$.m.v", "ts"], 0, topics, r#"{"m":{"v":7},"ts":1700000000}"#),
+        seed([5, 0], ["a[1]", "t"], 0, topics, r#"{"a":[0,[1,2,3]],"t":"2026-01-02T03:04:05Z"}"#),
+        seed(
+            [11, 1],
+            ["", "ts"],
+            1,
+            ["#", "x", "*/x"],
+            r#"{"a":1,"b":{"c":[true,false],"d":"x"},"ts":1.5e12}"#,
+        ),
+        seed([7, 1], ["", ""], 0, topics, "-9223372036854775808"),
+    ])
+}
+
+/// A type and a line.
+pub(super) fn program() -> Seeds {
+    let seed = |kind: [u8; 2], line: &str| [&kind[..], line.as_bytes()].concat();
+    numbered([
+        seed([10, 1], r#"{"id":0,"value":0.52,"time":"2026-01-01T12:00:00Z"}"#),
+        seed(
+            [11, 1],
+            r#"[{"name":"Load","value":"x","time":1767268800.0},{"id":1,"status":"sensor_failure"}]"#,
+        ),
+        seed([3, 0], r#"{"id":18446744073709551615,"value":[1,-32768,32767],"status":1073741824}"#),
+        seed([12, 1], r#"{"id":1,"value":"2026-01-01T12:00:00.123456789+01:00","status":"uncertain"}"#),
+    ])
+}
+
+/// An address, then points with the registers that a device gives.
+pub(super) fn modbus() -> Seeds {
+    let words: Vec<u8> = (0..40).collect();
+    let point = |format: [u8; 2], count: &[u8], first: u16| {
+        let first = first.to_le_bytes();
+        [&[0][..], &format, count, &[1], &first, &[0, 1, 20], &words].concat()
+    };
+    let single = [&piece("holding:100.3")[..], &point([1, 2], &[1], 100)].concat();
+    let several = [
+        &piece("40101")[..],
+        &point([1, 6], &[0, 3], 10),
+        &point([1, 7], &[1], 30),
+        &point([0, 9], &[1], 31),
+        &point([1, 4], &[0, 2], 33),
+    ]
+    .concat();
+    numbered([single, several])
+}
+
+/// A configuration, a table of tags, and an expression.
+pub(super) fn configuration() -> Seeds {
+    let configuration = r#"
+[gateway]
+namespace = "urn:x"
+threads = 2
+[[source]]
+name = "plc"
+type = "modbus"
+address = "localhost:502"
+interval = "500 ms"
+[[source]]
+name = "mq"
+type = "mqtt"
+url = "mqtt:x"
+[[source]]
+name = "sim"
+type = "simulation"
+[[source]]
+name = "calc"
+type = "calculation"
+[[tag]]
+source = "plc"
+name = "T"
+address = "holding:1"
+format = "float32"
+scale = 0.1
+range = [0, 100.5]
+[[tag]]
+source = "calc"
+name = "F"
+expression = "{plc} * 1.8 + 32 if {a b} > 1 else 0"
+[[destination]]
+name = "archive"
+type = "file"
+folder = "values"
+tags = ["plc**", "*x*"]
+queue_mb_max = 10
+age_max = "2 d"
+"#;
+    let table = "name,path,address,format,scale,units,range\nT,\"A;B\",holding:0,int16,0.1,°C,0..300\n# no\nS,,1,,,,\n";
+    let nodes =
+        r#"[{"EndpointUrl":"opc.tcp:x","OpcNodes":[{"Id":"ns=2;s=a","OpcPublishingInterval":1000}]}]"#;
+    let kepware = "Tag Name,Address,Data Type,Respect Data Type,Client Access,Scan Rate,Scaling\n\
+                   \"T\",\"400001\",Short,1,R/W,100,\n\"G.U\",\"R0010.3\",Boolean,1,RO,500,\n";
+    let formula = "sin({a}) ^ 2 + sqrt(abs({b})) if {a} > 0 && {b} <= 1e3 else 5 / 0";
+    numbered([configuration, table, nodes, kepware, formula].map(|text| text.as_bytes().to_vec()))
+}

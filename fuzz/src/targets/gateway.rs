@@ -1,0 +1,194 @@
+//! The gateway: what devices, brokers, programs, files of other products and a damaged disk give it.
+
+use crate::input::Input;
+use serde_json::Value as Json;
+use std::path::Path;
+use std::sync::Arc;
+use taktwerk_gateway::adapter::calculation::Formula;
+use taktwerk_gateway::adapter::modbus::address::{self, Format, Order, Point, Table};
+use taktwerk_gateway::adapter::modbus::plan::{Bounds, Request, plan, split};
+use taktwerk_gateway::adapter::modbus::registers;
+use taktwerk_gateway::adapter::mqtt::payload::{Reader, typed};
+use taktwerk_gateway::adapter::mqtt::topic::{Filter, fill};
+use taktwerk_gateway::adapter::program::line;
+use taktwerk_gateway::destination::Batch;
+use taktwerk_gateway::destination::block::{self, Builder, Record};
+use taktwerk_gateway::destination::pattern::Pattern;
+use taktwerk_gateway::destination::template::{Template, json_text};
+use taktwerk_gateway::import::{self, Wishes};
+use taktwerk_gateway::json_path::JsonPath;
+use taktwerk_gateway::value::{Kind, TYPES, to_json};
+use taktwerk_gateway::{GatewayConfig, table};
+use taktwerk_types::{BuiltInType, DataValue, StatusCode};
+
+/// Blocks of a queue that was damaged. What can be read is written so that it is read again.
+pub fn queue(data: &[u8]) {
+    let Ok(records) = block::decode(data, 1) else { return };
+    let mut builder = Builder::default();
+    // The names of a damaged table may be there twice; to the queue they are one tag.
+    let mut names: Vec<Arc<str>> = records.iter().map(|record| Arc::clone(&record.tag)).collect();
+    names.sort();
+    names.dedup();
+    for record in &records {
+        let id = names.binary_search(&record.tag).expect("it was just put there");
+        let Record { tag, value, status, time, received, .. } = record;
+        builder.push(id as u32, tag, value, *status, *time, *received);
+    }
+    let Some(written) = builder.take() else { return };
+    assert_eq!(written.count as usize, records.len());
+    let again = block::decode(&written.body, 1).expect("it was just written");
+    assert!(again.iter().zip(&records).all(|(one, other)| one.tag == other.tag
+        && one.number == other.number
+        && one.value.same_as(&other.value)
+        && (one.status, one.time, one.received) == (other.status, other.time, other.received)));
+    let template =
+        Template::parse(r#"{"t":"{tag}","p":"{path}","v":{value},"s":"{status}","k":"{key}","at":"{time}"}"#);
+    let batch = Batch { queue: "q".to_owned(), records };
+    for record in &batch.records {
+        let text = template.fill(&batch, record, json_text);
+        let json: Json = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+        assert_eq!(json["t"], *record.tag);
+    }
+}
+
+fn kind(input: &mut Input<'_>) -> Kind {
+    Kind { element: input.pick(&TYPES).1, is_array: input.one_in(3) }
+}
+
+/// Messages of a broker, with paths into them and topics.
+pub fn mqtt(data: &[u8]) {
+    let mut input = Input::new(data);
+    let kind = kind(&mut input);
+    let text = |input: &mut Input<'_>| String::from_utf8_lossy(input.piece()).into_owned();
+    let path = |input: &mut Input<'_>| JsonPath::parse(&text(input));
+    let reader = Reader { value: path(&mut input), time: path(&mut input), expand: input.flag() };
+    let (filter, topic, template) = (text(&mut input), text(&mut input), text(&mut input));
+    if let Some(filter) = Filter::parse(&filter)
+        && let Some(found) = filter.matches(&topic)
+    {
+        assert!(found.iter().all(|part| topic.contains(part)));
+        let _ = fill(&template, &topic, &found);
+    }
+    let _ = Pattern::new(&template).matches(&topic);
+    for part in reader.read(input.rest()) {
+        if let Some(value) = kind.of_json(&part.json) {
+            assert_type(kind, &value);
+        }
+        let (kind, value) = typed(&part.json);
+        if let Some(value) = value {
+            assert_type(kind, &value);
+        }
+    }
+}
+
+/// A value is of the type that was asked for, and can be shown.
+fn assert_type(kind: Kind, value: &taktwerk_types::Variant) {
+    assert_eq!((value.built_in_type(), value.as_array().is_some()), (Some(kind.element), kind.is_array));
+    let _ = to_json(value).to_string();
+}
+
+/// Lines of a program.
+pub fn program(data: &[u8]) {
+    let mut input = Input::new(data);
+    let kind = kind(&mut input);
+    for entry in line::read(input.rest()).into_iter().flatten().flatten() {
+        let Some(reading) = entry.reading(kind) else { continue };
+        if reading.status.is_bad() {
+            assert!(reading.value.is_empty());
+        } else {
+            assert_type(kind, &reading.value);
+        }
+    }
+}
+
+const NUMBERS: [BuiltInType; 8] = [
+    BuiltInType::Int16,
+    BuiltInType::UInt16,
+    BuiltInType::Int32,
+    BuiltInType::UInt32,
+    BuiltInType::Int64,
+    BuiltInType::UInt64,
+    BuiltInType::Float,
+    BuiltInType::Double,
+];
+
+fn point(input: &mut Input<'_>) -> Point {
+    let table = input.pick(&[Table::Holding, Table::Input, Table::Coil, Table::Discrete]);
+    let format = match table.is_bits() {
+        true => Format::Bit,
+        false if input.one_in(6) => Format::Text(u16::from(input.byte()) % 40 + 1),
+        false => Format::Number(input.pick(&NUMBERS)),
+    };
+    let most = address::REGISTERS_MAX / format.width().max(1);
+    let order = |input: &mut Input<'_>| input.pick(&[Order::Big, Order::Little]);
+    let count = input.one_in(3).then(|| u16::from(input.byte()) % most.max(1) + 1);
+    Point {
+        unit: input.byte() % 3,
+        table,
+        first: input.u16() % 60_000,
+        format,
+        bit: 0,
+        count,
+        word_order: order(input),
+        byte_order: order(input),
+    }
+}
+
+/// Registers of a device, and requests for points wherever they lie.
+pub fn modbus(data: &[u8]) {
+    let mut input = Input::new(data);
+    if let Some((table, _, bit)) = address::parse(&String::from_utf8_lossy(input.piece())) {
+        assert!(bit.is_none_or(|bit| bit < 16 && !table.is_bits()));
+    }
+    let mut points = Vec::new();
+    while !input.is_empty() && points.len() < 40 {
+        points.push(point(&mut input));
+        let Some(point) = points.last() else { break };
+        let words: Vec<u16> = (0..input.byte()).map(|_| input.u16()).collect();
+        let Some(value) = registers::decode(&words, point) else { continue };
+        assert!(words.len() >= usize::from(point.width()));
+        // What a device says can be written back, and is then the same.
+        if point.table.is_writable()
+            && let Some(again) = registers::encode(&value, point)
+        {
+            let same = registers::decode(&again, point);
+            assert!(same.is_some_and(|same| same.same_as(&value)), "{value:?} {point:?} {again:?}");
+        }
+    }
+    let bounds = Bounds { registers: address::REGISTERS_MAX, gap: 16 };
+    let mut requests = plan(&points, bounds);
+    for _ in 0..7 {
+        let mut seen: Vec<usize> = requests.iter().flat_map(|request| request.points.clone()).collect();
+        seen.sort_unstable();
+        assert!(seen.into_iter().eq(0..points.len()), "each point is in one request");
+        let smaller = |request: Request| split(&request, &points, bounds).unwrap_or_else(|| vec![request]);
+        requests = requests.into_iter().flat_map(smaller).collect();
+    }
+}
+
+/// Configurations, tables of tags, files of other products, and expressions.
+pub fn configuration(data: &[u8]) {
+    let Ok(text) = core::str::from_utf8(data) else { return };
+    let path = Path::new("/nowhere/gateway.toml");
+    // Files that it names are not there; a first slash would leave that folder.
+    if !text.contains(['/', '\\']) {
+        match GatewayConfig::parse(path, text) {
+            Ok(config) => assert!(config.is_none_or(|config| config.tag_count() < text.len())),
+            Err(mistake) => assert!(mistake.to_string().starts_with("/nowhere/gateway.toml")),
+        }
+    }
+    if let Ok(tags) = table::parse(path, "plc", text) {
+        assert!(tags.len() <= text.len());
+    }
+    if let Ok(imported) = import::read(path, text, &Wishes::default()) {
+        let text = imported.text();
+        taktwerk_gateway::fields::Sections::parse(path, &text)
+            .unwrap_or_else(|error| panic!("{error}\n{text}"));
+    }
+    if let Ok(formula) = Formula::parse(text) {
+        let reading = formula.evaluate(|_| Some(DataValue::new(2.5)));
+        assert!(reading.status.is_bad() || !reading.value.is_empty());
+        assert!(formula.evaluate(|_| None).status != StatusCode::GOOD || !text.contains('{'));
+    }
+    let _ = Kind::scalar(BuiltInType::DateTime).coerce(text.into());
+}

@@ -13,6 +13,8 @@ use crate::destination::Sink;
 use crate::destination::file::Files;
 use crate::destination::influx::InfluxSink;
 use crate::destination::mqtt::MqttSink;
+#[cfg(feature = "nats")]
+use crate::destination::nats::NatsSink;
 use crate::destination::opcua::OpcUaSink;
 #[cfg(feature = "postgres")]
 use crate::destination::postgres::PostgresSink;
@@ -150,6 +152,8 @@ const SINKS: &[(&str, TakeSink)] = &[
     sink!("mqtt", MqttSink),
     sink!("influx", InfluxSink),
     sink!("opcua", OpcUaSink),
+    #[cfg(feature = "nats")]
+    sink!("nats", NatsSink),
     #[cfg(feature = "postgres")]
     sink!("postgres", PostgresSink),
 ];

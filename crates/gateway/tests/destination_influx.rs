@@ -99,7 +99,7 @@ async fn values_reach_a_real_influxdb_that_is_killed() {
             .await;
         influx = Influx::start(&program, folder.path(), port);
     }
-    stand.until("counter/Count", |value| value.value == Some(i64::from(LAST).into())).await;
+    stand.until_values("counter", LAST).await;
     stand
         .until_destination("db", |view| view.counters.sent >= u64::from(LAST) && view.counters.queued == 0)
         .await;

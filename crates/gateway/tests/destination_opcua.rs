@@ -59,7 +59,7 @@ async fn values_are_written_in_order_to_a_server_that_comes_and_goes() {
             .await;
         server = other(url.trim_start_matches("opc.tcp://"), &written);
     }
-    stand.until("counter/Count", |value| value.value == Some(i64::from(LAST).into())).await;
+    stand.until_values("counter", LAST).await;
     stand
         .until_destination("up", |view| view.counters.sent >= u64::from(LAST) && view.counters.queued == 0)
         .await;

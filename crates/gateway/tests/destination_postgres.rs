@@ -36,7 +36,7 @@ async fn each_value_is_in_the_table_once_though_the_server_is_killed() {
         database.go_on();
     }
     let counted = |view: &taktwerk_gateway::DestinationView| view.counters.clone();
-    stand.until("counter/Count", |value| value.value == Some(i64::from(LAST).into())).await;
+    stand.until_values("counter", LAST).await;
     stand
         .until_destination("db", |view| view.counters.sent > u64::from(LAST) && view.counters.queued == 0)
         .await;

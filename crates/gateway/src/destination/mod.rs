@@ -3,7 +3,7 @@
 //! - [`block`]: values as they are stored; [`tap`]: collects values from the feeds; [`pattern`]: which tags;
 //! - [`queue`]: the queue on disk; [`forward`]: from the tap to the queue to the destination; [`counters`]: what is counted;
 //! - [`settings`]: what every destination has; [`template`]: texts with placeholders;
-//! - [`file`], [`influx`], [`mqtt`], [`opcua`], `postgres`: the kinds of destinations.
+//! - [`file`], [`influx`], [`mqtt`], [`opcua`], `nats`, `postgres`: the kinds of destinations.
 
 pub mod block;
 pub mod counters;
@@ -11,6 +11,8 @@ pub mod file;
 pub mod forward;
 pub mod influx;
 pub mod mqtt;
+#[cfg(feature = "nats")]
+pub mod nats;
 pub mod opcua;
 pub mod pattern;
 #[cfg(feature = "postgres")]

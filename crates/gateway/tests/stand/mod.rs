@@ -78,6 +78,15 @@ impl Stand {
         self.gateway.destinations().views().into_iter().find(|view| view.name == name).unwrap()
     }
 
+    /// Waits until a source has given so many values. On a busy machine the last one may be lost before it is looked at.
+    pub(crate) async fn until_values(&self, name: &str, count: u32) {
+        let end = Instant::now() + Duration::from_secs(60);
+        while self.source(name).statistics.values < u64::from(count) {
+            assert!(Instant::now() < end, "{:?}", self.source(name));
+            sleep(10 * MS).await;
+        }
+    }
+
     /// Waits until a destination is as it should be.
     pub(crate) async fn until_destination(&self, name: &str, what: impl Fn(&DestinationView) -> bool) {
         let end = Instant::now() + Duration::from_secs(60);

@@ -1,0 +1,109 @@
+//! Values to a real NATS server, which is killed and started meanwhile. Without one this test says so and ends.
+
+#![cfg(feature = "nats")]
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and says what it skips
+
+mod counting;
+mod stand;
+
+use async_nats::jetstream::{self, consumer};
+use futures_util::StreamExt;
+use stand::{MS, Stand};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const LAST: u32 = 2000;
+
+/// Where interop/gateway.sh puts it, or the search path.
+fn program() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers/nats");
+    let mut folders = std::env::split_paths(&path).chain([built]);
+    folders.find_map(|folder| Some(folder.join("nats-server")).filter(|program| program.is_file()))
+}
+
+struct Server(Child);
+
+impl Server {
+    fn start(program: &Path, folder: &Path, port: u16) -> Self {
+        let file = folder.join("nats.conf");
+        // Each message is on the disk before it is confirmed, so that a kill loses none.
+        let text = format!(
+            "listen: \"127.0.0.1:{port}\"\njetstream {{ store_dir: \"{}/js\", sync_interval: always }}\n",
+            folder.display()
+        );
+        std::fs::write(&file, text).unwrap();
+        let mut command = Command::new(program);
+        command.arg("-c").arg(&file).stdout(Stdio::null()).stderr(Stdio::null());
+        let server = Self(command.spawn().unwrap());
+        let end = Instant::now() + Duration::from_secs(60);
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(Instant::now() < end, "nats-server does not listen");
+            std::thread::sleep(10 * MS);
+        }
+        server
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_value_is_in_the_stream_once_though_the_server_is_killed() {
+    let Some(program) = program() else {
+        println!("skipped: nats-server is not installed (interop/gateway.sh builds it)");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut server = Server::start(&program, folder.path(), port);
+    let text = format!(
+        "{}[[destination]]\nname = \"nats\"\ntype = \"nats\"\nurl = \"nats://127.0.0.1:{port}\"\nqueue = {:?}\n\
+         subject = \"plant.{{tag}}\"\nstream = \"PLANT\"\nretry = \"20 ms\"\nretry_max = \"200 ms\"\nflush = \"10 ms\"\n\
+         batch_max = 300\n",
+        counting::source(LAST),
+        folder.path().join("q.db").display().to_string(),
+    );
+    let stand = Stand::new(&text).await;
+    for until in [50, 600] {
+        stand.until_destination("nats", |view| view.counters.sent > until).await;
+        drop(server);
+        let failed = stand.destination("nats").counters.errors;
+        stand
+            .until_destination("nats", |view| view.counters.errors > failed && view.counters.queued > 20)
+            .await;
+        server = Server::start(&program, folder.path(), port);
+    }
+    stand.until_values("counter", LAST).await;
+    stand
+        .until_destination("nats", |view| view.counters.sent >= u64::from(LAST) && view.counters.queued == 0)
+        .await;
+    let client = async_nats::connect(format!("127.0.0.1:{port}")).await.unwrap();
+    let stream = jetstream::new(client).get_stream("PLANT").await.unwrap();
+    let ordered = consumer::pull::Config::default();
+    let mut messages = stream.create_consumer(ordered).await.unwrap().messages().await.unwrap();
+    let mut numbers = Vec::new();
+    loop {
+        let message = messages.next().await.unwrap().unwrap();
+        assert_eq!(&*message.subject, "plant.counter.Count");
+        let json: serde_json::Value = serde_json::from_slice(&message.payload).unwrap();
+        // When there are no more values, the last one becomes uncertain.
+        if json["status"] == "Good" {
+            numbers.push(json["value"].as_i64().unwrap());
+        }
+        message.ack().await.unwrap();
+        if message.info().unwrap().pending == 0 {
+            break;
+        }
+    }
+    assert_eq!(numbers, (1..=i64::from(LAST)).collect::<Vec<_>>());
+    let counted = stand.destination("nats").counters;
+    assert_eq!((counted.refused, counted.overrun, counted.evicted), (0, 0, 0), "{counted:?}");
+    stand.end().await;
+}

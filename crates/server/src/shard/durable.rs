@@ -58,7 +58,8 @@ impl Shard {
             },
         };
         let limits = &self.shared.config().limits;
-        let mut outbox = outbox(&mut self.connections, &mut self.transmit, &mut self.buffers, now, limits);
+        let mut outbox =
+            outbox(&mut self.connections, &mut self.output.transmit, &mut self.output.buffers, now, limits);
         self.engine.durable_written(changes, written, now, &mut outbox);
         // Those that wait for a subscription that was being written.
         for ask in core::mem::take(&mut self.transfers.postponed) {

@@ -15,7 +15,8 @@
 //! again with what follows. While [`Shard::wants_read`] is false it neither reads nor passes anything; when it turns
 //! true again, it passes the bytes it kept.
 //!
-//! - `turn`: requests and deadlines; `turns`: requests that are worked on in slices; `transfer`: messages of other shards;
+//! - `parts`: what it keeps besides; `turn`: requests and deadlines; `turns`: requests that are worked on in slices;
+//! - `transfer`: messages of other shards;
 //! - `durable`: durable subscriptions are written, and made again;
 //! - `authorize`, `trust`: sessions and connections after permissions or trust lists have changed; `audit`: what is noted
 //!   of channels.
@@ -23,6 +24,7 @@
 mod audit;
 mod authorize;
 mod durable;
+mod parts;
 mod transfer;
 mod trust;
 mod turn;
@@ -32,6 +34,8 @@ pub use crate::effect::{Effect, Job, JobResult, SessionResult, Token};
 pub use crate::ids::ConnectionId;
 pub use crate::job_kind::{JobKind, UserProofKind};
 pub use crate::service::shard_message::ShardMessage;
+
+use parts::{Attention, ForDriver, Output, Told};
 
 use crate::account::{Account, Category, Charge};
 use crate::audit::AuditLog;
@@ -52,7 +56,7 @@ use crate::slab::Slab;
 use crate::subscription::Engine;
 use crate::work::Work;
 use core::net::IpAddr;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use taktwerk_channel::Channel;
 use taktwerk_crypto::{Entropy, MessageSecurityMode};
@@ -94,32 +98,16 @@ pub struct Shard {
     engine: Engine,
     pub(crate) deferrals: Deferrals,
     transfers: Transfers,
-    buffers: Buffers,
-    transmit: Transmit,
-    /// Connections that the driver has to close.
-    closes: VecDeque<ConnectionId>,
-    moves: VecDeque<(ConnectionId, usize)>,
+    output: Output,
+    driver: ForDriver,
+    attention: Attention,
+    told: Told,
     /// Requests that were left.
     pub(crate) turns: Turns,
     /// What the shard has done.
     work: Work,
-    /// Connections whose congestion is over.
-    resumed: Vec<ConnectionId>,
-    /// When to look at which connection.
-    deadlines: BTreeSet<(Instant, ConnectionId)>,
-    /// Sessions that came to a connection or left it, until the connections know.
-    attached: Vec<(ConnectionId, SessionKey, bool)>,
-    /// For responses that cannot be written in place.
-    scratch: Vec<u8>,
-    /// What [`Live::looks`](crate::diagnostics::Live) was when subscriptions were published last.
-    looks: u32,
-    published: Instant,
-    /// Subscriptions and items as last counted for the whole server.
-    counted: (usize, usize),
     /// Durable subscriptions that are still to be made again.
     restoring: Vec<Saved>,
-    /// The changes of trust lists that the connections have been checked for.
-    trust_list_changes: u64,
 }
 
 impl core::fmt::Debug for Shard {
@@ -140,7 +128,6 @@ impl Shard {
         let limits = &shared.config().limits;
         let first_id = first_subscription_id(index, shared.shards(), &mut *entropy);
         let store = Arc::clone(shared.space().slots());
-        let trust_list_changes = shared.trust_list_changes();
         Self {
             index,
             engine: Engine::new(
@@ -157,26 +144,18 @@ impl Shard {
             restoring: shared.take_saved(index),
             deferrals: Deferrals::new(limits),
             transfers: Transfers::default(),
-            buffers: Buffers::new(limits.spare_buffers_max),
+            output: Output::new(limits.spare_buffers_max),
+            driver: ForDriver::default(),
+            attention: Attention::default(),
+            told: Told::new(shared.trust_list_changes()),
             sessions: Sessions::new(index, Arc::clone(shared.evictable())),
             authorizer: Authorizer::default(),
             audit: AuditLog::new(shared.config().audit.clone()),
             shared,
             entropy,
             connections: Slab::default(),
-            transmit: Transmit::default(),
-            closes: VecDeque::new(),
-            moves: VecDeque::new(),
             turns: Turns::default(),
             work: Work::default(),
-            resumed: Vec::new(),
-            deadlines: BTreeSet::new(),
-            attached: Vec::new(),
-            scratch: Vec::new(),
-            looks: 0,
-            published: Instant::ZERO,
-            counted: (0, 0),
-            trust_list_changes,
         }
     }
 
@@ -293,8 +272,8 @@ impl Shard {
         if let Some(address) = connection.address {
             self.shared.admission().leave(address);
         }
-        self.buffers.give(core::mem::take(&mut connection.out));
-        self.deadlines.remove(&(connection.timer, id));
+        self.output.buffers.give(core::mem::take(&mut connection.out));
+        self.attention.deadlines.remove(&(connection.timer, id));
         self.shared.live().counters.current_connection_count.down();
         Some(connection)
     }
@@ -318,8 +297,8 @@ impl Shard {
             session.connection = None;
             let mut outbox = outbox(
                 &mut self.connections,
-                &mut self.transmit,
-                &mut self.buffers,
+                &mut self.output.transmit,
+                &mut self.output.buffers,
                 now,
                 &self.shared.config().limits,
             );
@@ -354,7 +333,7 @@ impl Shard {
     /// Ends a connection with an Error message.
     fn fail(&mut self, id: ConnectionId, status: StatusCode, now: Now) {
         if let Some(connection) = self.connections.get_mut(id.0) {
-            connection.ensure_buffer(&mut self.buffers);
+            connection.ensure_buffer(&mut self.output.buffers);
             connection.channel.reject(status, "", &mut connection.out);
         }
         self.close(id, now);
@@ -368,13 +347,13 @@ impl Shard {
         }
         connection.is_closing = true;
         if connection.unsent_len() == 0 {
-            self.closes.push_back(id);
+            self.driver.closes.push_back(id);
         } else {
             // A client that does not take its last bytes must not keep the connection.
             let limit = self.shared.config().limits.blocked_timeout;
             let at = now.instant.plus_millis_f64(limit);
-            schedule(id, connection, &mut self.transmit);
-            rearm(&mut self.deadlines, id, connection, at);
+            schedule(id, connection, &mut self.output.transmit);
+            rearm(&mut self.attention.deadlines, id, connection, at);
         }
         self.detach(id, now);
     }
@@ -404,7 +383,7 @@ impl Shard {
         // It takes nothing, so it is told nothing.
         connection.is_closing = true;
         self.detach(id, now);
-        self.closes.push_back(id);
+        self.driver.closes.push_back(id);
     }
 
     /// The connection that holds most of something, if any holds some.
@@ -421,7 +400,7 @@ impl Shard {
 
     /// The next connection that has something to send and takes it. Send [`Self::unsent`] and say how much went out.
     pub fn poll_transmit(&mut self) -> Option<ConnectionId> {
-        while let Some(id) = self.transmit.queue.pop_front() {
+        while let Some(id) = self.output.transmit.queue.pop_front() {
             let Some(connection) = self.connections.get_mut(id.0) else { continue };
             connection.is_scheduled = false;
             if connection.unsent_len() > 0 && !connection.is_blocked() {
@@ -444,15 +423,15 @@ impl Shard {
         let budget = self.shared.config().limits.send_budget;
         count_sent(connection, len, &mut self.work);
         let was_over = connection.unsent_len() > budget;
-        connection.on_sent(len, &mut self.buffers);
+        connection.on_sent(len, &mut self.output.buffers);
         connection.account_unsent();
         if connection.unsent_len() > 0 {
-            schedule(id, connection, &mut self.transmit);
+            schedule(id, connection, &mut self.output.transmit);
         } else if connection.is_closing {
-            self.closes.push_back(id);
+            self.driver.closes.push_back(id);
         }
         if was_over && connection.unsent_len() <= budget {
-            self.resumed.push(id);
+            self.attention.resumed.push(id);
             self.turns.unblock(id);
         }
     }
@@ -466,7 +445,7 @@ impl Shard {
         if connection.blocked_since.is_none() {
             connection.blocked_since = Some(now.instant);
             let at = now.instant.plus_millis_f64(limit);
-            rearm(&mut self.deadlines, id, connection, at);
+            rearm(&mut self.attention.deadlines, id, connection, at);
         }
         let category = Category::UnsentMessages;
         if connection.charged(category) > 0 {
@@ -481,8 +460,8 @@ impl Shard {
     pub fn writable(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         if connection.blocked_since.take().is_some() {
-            schedule(id, connection, &mut self.transmit);
-            self.resumed.push(id);
+            schedule(id, connection, &mut self.output.transmit);
+            self.attention.resumed.push(id);
         }
     }
 
@@ -500,7 +479,7 @@ impl Shard {
 
     /// The next connection to close. It is gone for the shard: there is no [`Self::closed`] to be said.
     pub fn poll_close(&mut self) -> Option<ConnectionId> {
-        while let Some(id) = self.closes.pop_front() {
+        while let Some(id) = self.driver.closes.pop_front() {
             if self.forget(id).is_some() {
                 return Some(id);
             }
@@ -529,7 +508,7 @@ impl Shard {
     /// The next connection that belongs to another shard: its client activates a session that lives there. Take it
     /// with [`Self::export`] to that shard's [`Self::import`], together with the bytes received but not consumed.
     pub fn poll_move(&mut self) -> Option<(ConnectionId, usize)> {
-        while let Some((id, shard)) = self.moves.pop_front() {
+        while let Some((id, shard)) = self.driver.moves.pop_front() {
             if self.connections.get(id.0).is_some() {
                 return Some((id, shard));
             }
@@ -544,7 +523,7 @@ impl Shard {
         self.detach(id, now);
         let connection = self.connections.remove(id.0)?;
         self.forget_evictable(id, &connection);
-        self.deadlines.remove(&(connection.timer, id));
+        self.attention.deadlines.remove(&(connection.timer, id));
         let unsent = connection.unsent().to_vec();
         let account = connection.account.parent().unwrap_or_else(|| Arc::clone(self.shared.account()));
         let waiting: usize = requests.iter().map(|(_, body)| body.capacity()).sum();

@@ -95,7 +95,8 @@ impl Shard {
             return self.transfers.postponed.push(ask);
         }
         let limits = &self.shared.config().limits;
-        let mut outbox = outbox(&mut self.connections, &mut self.transmit, &mut self.buffers, now, limits);
+        let mut outbox =
+            outbox(&mut self.connections, &mut self.output.transmit, &mut self.output.buffers, now, limits);
         self.engine.count_transfer(place, from.is_none());
         let to = ask.shard;
         if let Some(moved) = self.engine.export(place, to, now, &mut outbox) {

@@ -39,8 +39,8 @@ impl Shard {
     /// Starts over with all certificates if a trust list has changed.
     pub(super) fn refresh_trust(&mut self, now: Now) {
         let changes = self.shared.trust_list_changes();
-        if changes != self.trust_list_changes {
-            self.trust_list_changes = changes;
+        if changes != self.told.trust_list_changes {
+            self.told.trust_list_changes = changes;
             self.check_certificates(now);
         }
     }

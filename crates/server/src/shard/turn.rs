@@ -63,7 +63,7 @@ impl Shard {
                 self.turns.rest(id);
                 break;
             }
-            connection.ensure_buffer(&mut self.buffers);
+            connection.ensure_buffer(&mut self.output.buffers);
             let Received { consumed, event } =
                 match connection.channel.receive(rest, now.instant, &mut connection.out) {
                     Ok(received) => received,
@@ -162,10 +162,10 @@ impl Shard {
         connection.account_unsent();
         if connection.unsent_len() == 0 {
             if connection.out.capacity() > 0 {
-                connection.on_sent(0, &mut self.buffers);
+                connection.on_sent(0, &mut self.output.buffers);
             }
         } else {
-            schedule(id, connection, &mut self.transmit);
+            schedule(id, connection, &mut self.output.transmit);
         }
         self.watch(id);
     }
@@ -174,11 +174,11 @@ impl Shard {
     pub(super) fn watch(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         if let Some((at, _)) = connection.channel.poll_timeout() {
-            rearm(&mut self.deadlines, id, connection, at);
+            rearm(&mut self.attention.deadlines, id, connection, at);
         }
         if connection.sessions.is_empty() && !connection.is_closing {
             let at = connection.heard.plus_millis_f64(self.shared.config().limits.sessionless_timeout);
-            rearm(&mut self.deadlines, id, connection, at);
+            rearm(&mut self.attention.deadlines, id, connection, at);
         }
         self.register_evictable(id);
     }
@@ -206,13 +206,19 @@ impl Shard {
             deferrals: &mut self.deferrals,
             transfers: &mut self.transfers,
             entropy: &mut *self.entropy,
-            attached: &mut self.attached,
-            published: &mut self.published,
+            attached: &mut self.attention.attached,
+            published: &mut self.told.published,
             turns: &mut self.turns,
             work: &mut self.work,
             units: i64::MAX,
             ends: None,
-            outbox: outbox(&mut self.connections, &mut self.transmit, &mut self.buffers, now, limits),
+            outbox: outbox(
+                &mut self.connections,
+                &mut self.output.transmit,
+                &mut self.output.buffers,
+                now,
+                limits,
+            ),
         }
     }
 
@@ -259,14 +265,14 @@ impl Shard {
         let until = deadline(arrived, hint, limits.deferred_timeout);
         let Some(peer) = self.peer(id, request_id) else { return };
         let Some(connection) = self.connections.get_mut(id.0) else { return };
-        connection.ensure_buffer(&mut self.buffers);
+        connection.ensure_buffer(&mut self.output.buffers);
         let units = connection.allowance;
         // The response is written behind what waits to be sent, or aside if other responses may come before it.
         let (mut out, start) = if alone {
             let start = connection.channel.begin(&mut connection.out);
             (core::mem::take(&mut connection.out), Some(start))
         } else {
-            (core::mem::take(&mut self.scratch), None)
+            (core::mem::take(&mut self.output.scratch), None)
         };
         let before = out.len();
         let mut reply = Reply::new(&mut out, handle, now.utc);
@@ -294,7 +300,7 @@ impl Shard {
             finish(connection, start, request_id, handle, now);
         } else {
             if answered {
-                connection.ensure_buffer(&mut self.buffers);
+                connection.ensure_buffer(&mut self.output.buffers);
                 let start = connection.channel.begin(&mut connection.out);
                 connection.out.extend_from_slice(out.get(before..).unwrap_or_default());
                 finish(connection, start, request_id, handle, now);
@@ -309,7 +315,7 @@ impl Shard {
                 connection.out = out;
             } else if out.capacity() <= SCRATCH_LEN_MAX {
                 out.clear();
-                self.scratch = out;
+                self.output.scratch = out;
             }
             self.put_off(id, request_id, handle, service, body, response, until, outcome, now);
         }
@@ -336,7 +342,7 @@ impl Shard {
         match outcome {
             Outcome::Answered | Outcome::Deferred => return,
             Outcome::Move(shard) => {
-                self.moves.push_back((id, shard));
+                self.driver.moves.push_back((id, shard));
                 self.turns.hold(id, Waiting { request_id, body: body.to_vec(), arrived: now.instant });
                 if let Some(connection) = self.connections.get_mut(id.0) {
                     connection.is_moving = true;
@@ -364,23 +370,23 @@ impl Shard {
     /// Keeps the server's counts of subscriptions and items.
     pub(super) fn count_engine(&mut self) {
         let now = (self.engine.subscription_count(), self.engine.item_count());
-        if now == self.counted {
+        if now == self.told.counted {
             return;
         }
         let change = |now: usize, before: usize| i32::try_from(now as i64 - before as i64).unwrap_or(0);
         let counters = &self.shared.live().counters;
-        if now.0 < self.counted.0 {
+        if now.0 < self.told.counted.0 {
             let engine = &self.engine;
             self.sessions.tidy(|id| engine.find_any(id).is_some());
         }
-        counters.current_subscription_count.change(change(now.0, self.counted.0));
-        counters.current_monitored_item_count.change(change(now.1, self.counted.1));
-        self.counted = now;
+        counters.current_subscription_count.change(change(now.0, self.told.counted.0));
+        counters.current_monitored_item_count.change(change(now.1, self.told.counted.1));
+        self.told.counted = now;
     }
 
     /// Tells connections which sessions live on them.
     pub(super) fn apply_attached(&mut self, now: Now) {
-        while let Some((id, key, is_here)) = self.attached.pop() {
+        while let Some((id, key, is_here)) = self.attention.attached.pop() {
             let Some(connection) = self.connections.get_mut(id.0) else { continue };
             connection.sessions.retain(|other| *other != key);
             if !is_here {
@@ -415,13 +421,13 @@ impl Shard {
         consider(self.sessions.next_deadline(), "session timeout");
         consider(self.deferrals.next_deadline(), "deferred request");
         consider(self.audit.next_deadline(), "audit");
-        consider(self.deadlines.first().map(|(at, _)| *at), "connection");
-        consider(self.buffers.tidy_at(), "spare buffers");
+        consider(self.attention.deadlines.first().map(|(at, _)| *at), "connection");
+        consider(self.output.buffers.tidy_at(), "spare buffers");
         consider((!self.turns.is_idle()).then_some(Instant::ZERO), "requests under way");
-        consider((!self.resumed.is_empty()).then_some(Instant::ZERO), "congestion is over");
-        consider((!self.transmit.ended.is_empty()).then_some(Instant::ZERO), "a channel has ended");
-        if self.looks != self.shared.live().looks() {
-            consider(Some(self.published + PUBLISH_EVERY), "subscription diagnostics");
+        consider((!self.attention.resumed.is_empty()).then_some(Instant::ZERO), "congestion is over");
+        consider((!self.output.transmit.ended.is_empty()).then_some(Instant::ZERO), "a channel has ended");
+        if self.told.looks != self.shared.live().looks() {
+            consider(Some(self.told.published + PUBLISH_EVERY), "subscription diagnostics");
         }
         first
     }
@@ -432,12 +438,17 @@ impl Shard {
         self.refresh_authorization(now);
         self.refresh_trust(now);
         self.audit.settle(now);
-        self.buffers.tidy(now.instant);
+        self.output.buffers.tidy(now.instant);
         self.resume(now);
         {
             let limits = &self.shared.config().limits;
-            let mut outbox =
-                outbox(&mut self.connections, &mut self.transmit, &mut self.buffers, now, limits);
+            let mut outbox = outbox(
+                &mut self.connections,
+                &mut self.output.transmit,
+                &mut self.output.buffers,
+                now,
+                limits,
+            );
             self.engine.run(now, self.shared.space(), &mut outbox);
         }
         self.write_durable(now);
@@ -447,15 +458,15 @@ impl Shard {
             let Some(deferred) = self.deferrals.expired(now.instant) else { break };
             self.give_up(deferred, StatusCode::BAD_TIMEOUT, now);
         }
-        while let Some(id) = self.transmit.ended.pop() {
+        while let Some(id) = self.output.transmit.ended.pop() {
             self.watch(id);
         }
         for _ in 0..LOOKS_PER_TIMER {
-            let Some((at, id)) = self.deadlines.first().copied() else { break };
+            let Some((at, id)) = self.attention.deadlines.first().copied() else { break };
             if at > now.instant {
                 break;
             }
-            self.deadlines.remove(&(at, id));
+            self.attention.deadlines.remove(&(at, id));
             self.look_at(id, now);
         }
         // Behind everything that has a time of its own.
@@ -463,7 +474,7 @@ impl Shard {
         self.audit_deferred(now);
         self.count_engine();
         let looks = self.shared.live().looks();
-        if self.looks != looks && self.published + PUBLISH_EVERY <= now.instant {
+        if self.told.looks != looks && self.told.published + PUBLISH_EVERY <= now.instant {
             self.publish_diagnostics(now);
         }
     }
@@ -471,11 +482,16 @@ impl Shard {
     /// Gives the sessions of connections that take bytes again what they waited for.
     fn resume(&mut self, now: Now) {
         let limits = &self.shared.config().limits;
-        while let Some(id) = self.resumed.pop() {
+        while let Some(id) = self.attention.resumed.pop() {
             let Some(connection) = self.connections.get(id.0) else { continue };
             for key in connection.sessions.clone() {
-                let mut outbox =
-                    outbox(&mut self.connections, &mut self.transmit, &mut self.buffers, now, limits);
+                let mut outbox = outbox(
+                    &mut self.connections,
+                    &mut self.output.transmit,
+                    &mut self.output.buffers,
+                    now,
+                    limits,
+                );
                 self.engine.connection_ready(key.into(), now, &mut outbox);
             }
         }
@@ -525,13 +541,13 @@ impl Shard {
             if let Some(connection) = self.connections.get_mut(id.0) {
                 connection.is_closing = true;
                 self.register_evictable(id);
-                self.closes.push_back(id);
+                self.driver.closes.push_back(id);
             }
             return;
         }
         let due = connection.channel.poll_timeout().is_some_and(|(at, _)| at <= now.instant);
         if due {
-            connection.ensure_buffer(&mut self.buffers);
+            connection.ensure_buffer(&mut self.output.buffers);
             match connection.channel.handle_timeout(now.instant, &mut connection.out) {
                 Ok(Some(event)) => self.on_event(id, event, now),
                 Ok(None) => {}
@@ -553,7 +569,7 @@ impl Shard {
         }
         if let Some(connection) = self.connections.get_mut(id.0) {
             if let Some(since) = connection.blocked_since {
-                rearm(&mut self.deadlines, id, connection, since.plus_millis_f64(blocked_timeout));
+                rearm(&mut self.attention.deadlines, id, connection, since.plus_millis_f64(blocked_timeout));
             }
         }
         self.settle(id, now);
@@ -568,8 +584,13 @@ impl Shard {
             (Kind::Gather(gather), _) => {
                 let Some(to) = reply_to else { return };
                 let limits = &self.shared.config().limits;
-                let mut outbox =
-                    outbox(&mut self.connections, &mut self.transmit, &mut self.buffers, now, limits);
+                let mut outbox = outbox(
+                    &mut self.connections,
+                    &mut self.output.transmit,
+                    &mut self.output.buffers,
+                    now,
+                    limits,
+                );
                 if gather.is_given_up() || gather.len() > outbox.body_len_max(to.connection) {
                     // Not even written: it may be any number of long values.
                     outbox.fault_to(to, StatusCode::BAD_RESPONSE_TOO_LARGE);
@@ -613,7 +634,7 @@ impl Shard {
                     Some(JobResult::Crypto(result)) => result,
                     _ => Err(taktwerk_crypto::CryptoError::Internal),
                 };
-                connection.ensure_buffer(&mut self.buffers);
+                connection.ensure_buffer(&mut self.output.buffers);
                 let refused = match &result {
                     Err(taktwerk_crypto::CryptoError::Certificate(refusal)) => Some(refusal.status()),
                     _ => None,
@@ -659,7 +680,7 @@ impl Shard {
         work: impl FnOnce(&mut Context<'_>, &mut Reply<'_>) -> Result<Outcome, Fault>,
     ) -> Option<StatusCode> {
         let mut refused = None;
-        let mut out = core::mem::take(&mut self.scratch);
+        let mut out = core::mem::take(&mut self.output.scratch);
         let mut reply = Reply::new(&mut out, to.request_handle, now.utc);
         let mut cx = self.context(None, now);
         let outcome = work(&mut cx, &mut reply).unwrap_or_else(|fault| {
@@ -675,7 +696,7 @@ impl Shard {
             });
         }
         out.clear();
-        self.scratch = out;
+        self.output.scratch = out;
         self.apply_attached(now);
         refused
     }
@@ -696,8 +717,8 @@ impl Shard {
 
     /// Tells all shards how this shard's subscriptions are doing.
     fn publish_diagnostics(&mut self, now: Now) {
-        self.looks = self.shared.live().looks();
-        self.published = now.instant;
+        self.told.looks = self.shared.live().looks();
+        self.told.published = now.instant;
         crate::service::diagnostics::publish(&self.shared, &self.sessions, &self.engine);
     }
 }

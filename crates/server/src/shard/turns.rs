@@ -114,7 +114,7 @@ impl Shard {
             }
             Outcome::Answered => {
                 if let Some(connection) = self.connections.get_mut(id.0) {
-                    connection.ensure_buffer(&mut self.buffers);
+                    connection.ensure_buffer(&mut self.output.buffers);
                     let start = connection.channel.begin(&mut connection.out);
                     connection.out.extend_from_slice(&response);
                     finish(connection, start, request_id, handle, now);

@@ -11,7 +11,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use taktwerk::client::{Item, Subscription, Update};
+use taktwerk::client::{Item, ReconnectPolicy, Subscription, Update};
 use taktwerk::{Client, NodeId, Variant};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_taktwerk");
@@ -141,13 +141,15 @@ fn nothing_is_lost_silently_when_the_server_is_killed() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let mut server = Server::start(&file, port);
     let mut book = Book::default();
+    // A server that is killed every second must not make the client wait longer each time.
+    let quick = ReconnectPolicy { delay_max: Duration::from_millis(200), ..ReconnectPolicy::default() };
     runtime.block_on(async {
-        let client = Client::builder(&url).unsecured().connect().await.unwrap();
+        let client = Client::builder(&url).unsecured().reconnect(quick).connect().await.unwrap();
         let mut subscription = client.subscribe(Duration::from_millis(50)).await.unwrap();
         assert_eq!(subscription.handle().make_durable(1).await.unwrap(), 1);
         let items = (0..MONITORED).map(|at| {
             let node = NodeId::numeric(1, 100_000 + at);
-            Item::new(node).sampling(Duration::ZERO).queue(100_000)
+            Item::new(node).sampling(Duration::ZERO).queue(20_000)
         });
         let results = subscription.monitor_many(items).await.unwrap();
         assert!(results.iter().all(|(_, status)| status.is_good()));

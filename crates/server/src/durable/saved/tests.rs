@@ -110,3 +110,48 @@ fn damaged_logs_are_errors() {
     assert!(Saved::from_entries(1, &[entry(&[created(7)])]).is_err());
     assert!(Saved::from_entries(1, &[good, vec![1, 99]]).is_err());
 }
+
+mod hostile {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn good() -> Vec<u8> {
+        let event = StoredEvent {
+            condition: Some(NodeId::numeric(1, 5)),
+            fields: vec![(vec![QualifiedName::new(0, "Severity")], 500u16.into())],
+        };
+        let events = QueueChange { item: 8, first: 3, from: 3, overflow: true, added: vec![event] };
+        entry(&[
+            header(),
+            created(7),
+            created(8),
+            values(2, 4, &[1.0, 2.0]),
+            Section::Events(events),
+            Section::Links { item: 7, linked: vec![8] },
+            Section::Modified { item: 7, timestamps: 1, parameters: vec![9] },
+            Section::Messages { next: 6, available: vec![4], new: vec![(4, vec![1])] },
+        ])
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        /// A log of any bytes is an error or a subscription, and what is made of it says the same when it is made again.
+        #[test]
+        fn no_bytes_break_the_reader(
+            changes in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 0..6),
+            more in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..60), 0..3),
+        ) {
+            let mut first = good();
+            for (at, byte) in changes {
+                let at = at.index(first.len());
+                first[at] = byte;
+            }
+            let log: Vec<Vec<u8>> = core::iter::once(first).chain(more).collect();
+            if let Ok(saved) = Saved::from_entries(1, &log) {
+                let again = Saved::from_entries(1, &[saved.to_entry()]).unwrap();
+                prop_assert_eq!(saved.to_entry(), again.to_entry());
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Pages of the dashboard in a real browser.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr)] // a test fails by panicking, and says what it skips
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_taktwerk");
+const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome-headless-shell"];
+
+/// A server that dies with the test.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn browser() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = NAMES.iter().find_map(|name| {
+        std::env::split_paths(&path).map(|folder| folder.join(name)).find(|program| program.is_file())
+    });
+    if found.is_none() {
+        let required = "TAKTWERK_TEST_BROWSER";
+        assert!(std::env::var_os(required).is_none(), "no Chromium here, and {required} is set");
+        eprintln!("skipped: no Chromium here");
+    }
+    found
+}
+
+/// A server with an alarm that is active at once, and the address of its dashboard.
+fn start(folder: &Path) -> (Server, String) {
+    let config = folder.join("server.toml");
+    let text = "[server]\nbind = [\"127.0.0.1:0\"]\nsimulated_plant = true\n[security]\nnone = true\n\
+                [identities]\nanonymous = true\n[permissions]\nunspecified = \"open\"\n\
+                [web]\nbind = \"127.0.0.1:0\"\n\
+                [[alarms.alarm]]\nvariable = \"nsu=urn:taktwerk:demo-plant;s=Plant/Cycles\"\nname = \"Running\"\n\
+                high = 5.0\nseverity = 950\n";
+    std::fs::write(&config, text).unwrap();
+    let mut child = Command::new(BINARY)
+        .args(["serve", "--config", config.to_str().unwrap(), "--exit-with-stdin"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (told, lines) = std::sync::mpsc::channel();
+    let streams: [Box<dyn std::io::Read + Send>; 2] =
+        [Box::new(child.stdout.take().unwrap()), Box::new(child.stderr.take().unwrap())];
+    for stream in streams {
+        let told = told.clone();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                // Nobody listens any more when the address is known.
+                let _ = told.send(line);
+            }
+        });
+    }
+    let server = Server(child);
+    let url = loop {
+        let line = lines.recv_timeout(Duration::from_secs(60)).unwrap();
+        if let Some((_, url)) = line.split_once("dashboard: ") {
+            break url.trim().to_owned();
+        }
+    };
+    (server, url)
+}
+
+/// The page as the browser has made it, some seconds after it was opened.
+fn dump(browser: &Path, folder: &Path, url: &str, width: u32) -> String {
+    let picture = folder.join(format!("{width}.png"));
+    let written = folder.join("browser.out");
+    let mut child = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--dump-dom"])
+        .arg(format!("--window-size={width},900"))
+        .arg(format!("--user-data-dir={}", folder.join("browser").display()))
+        .arg(format!("--screenshot={}", picture.display()))
+        .args(["--virtual-time-budget=8000", url])
+        .stdin(Stdio::null())
+        .stdout(std::fs::File::create(&written).unwrap())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let end = Instant::now() + Duration::from_secs(120);
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > end {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("the browser does not end");
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    if let Some(kept) = std::env::var_os("TAKTWERK_KEEP_SCREENSHOTS") {
+        std::fs::copy(&picture, Path::new(&kept).join(format!("alarms-{width}.png"))).unwrap();
+    }
+    std::fs::read_to_string(&written).unwrap()
+}
+
+#[test]
+fn the_page_of_alarms_shows_what_operators_can_do() {
+    let Some(browser) = browser() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (_server, url) = start(folder.path());
+    let page = format!("{url}#alarms");
+    let end = Instant::now() + Duration::from_secs(120);
+    let html = loop {
+        let html = dump(&browser, folder.path(), &page, 1_200);
+        if html.contains("Running") {
+            break html;
+        }
+        assert!(Instant::now() < end, "the alarm is not shown: {html}");
+    };
+    for text in ["<h1>Alarms</h1>", "not acknowledged", "Plant/Cycles", ">950<", "Active"] {
+        assert!(html.contains(text), "{text} is missing: {html}");
+    }
+    // Each action is a button with a name of its own, for keyboards and screen readers.
+    for action in ["Acknowledge", "Comment", "Shelve"] {
+        let named = html.split("<button").any(|button| {
+            let tag = button.split('>').next().unwrap_or_default();
+            tag.contains(&format!("aria-label=\"{action} ")) && tag.contains("Running\"")
+        });
+        assert!(named, "no button to {action}: {html}");
+    }
+    assert!(dump(&browser, folder.path(), &page, 500).contains("Running"));
+}

@@ -1,0 +1,131 @@
+//! Figures of alarms: a ConditionRefresh of many conditions, and a storm of alarms that many clients hear of, while another
+//! client reads. `cargo run --release -p taktwerk --example alarm_storm -- [CONDITIONS] [STORM] [CLIENTS]`; the defaults are
+//! 100000, 10000 and 20.
+
+#![allow(clippy::print_stdout)] // an example talks
+
+use core::time::Duration;
+use std::time::Instant;
+use taktwerk::client::{Item, Subscription, Update};
+use taktwerk::schema::ids::object_ids;
+use taktwerk::{Alarm, Client, NodeId, Server};
+use taktwerk_client::EventQuery;
+
+type Result<T> = core::result::Result<T, Box<dyn std::error::Error>>;
+
+/// What a client of the storm selects: half of the alarms are severe enough.
+const FILTER: &str = "Severity >= 500";
+
+fn argument(at: usize, default: usize) -> usize {
+    std::env::args().nth(at).and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+fn percentile(latencies: &mut [Duration], share: f64) -> Duration {
+    latencies.sort_unstable();
+    let at = (latencies.len() as f64 * share) as usize;
+    latencies.get(at.min(latencies.len().saturating_sub(1))).copied().unwrap_or_default()
+}
+
+/// Reads one value again and again for a time, and gives the latencies.
+async fn canary(client: &Client, span: Duration) -> Result<Vec<Duration>> {
+    let (end, mut latencies) = (Instant::now() + span, Vec::new());
+    while Instant::now() < end {
+        let start = Instant::now();
+        client.read("i=2258").await?;
+        latencies.push(start.elapsed());
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    Ok(latencies)
+}
+
+/// Takes events until so many have come or nothing comes any more. Events that say that others were lost count by themselves.
+async fn take(subscription: &mut Subscription, count: usize) -> (usize, usize) {
+    let (mut events, mut overflows) = (0, 0);
+    while events < count {
+        match tokio::time::timeout(Duration::from_secs(5), subscription.next()).await {
+            Ok(Some(Update::Event(_, fields))) => {
+                let overflow = is_overflow(&fields);
+                events += usize::from(!overflow);
+                overflows += usize::from(overflow);
+            }
+            Ok(Some(_)) => {}
+            Ok(None) | Err(_) => break,
+        }
+    }
+    (events, overflows)
+}
+
+fn is_overflow(fields: &[taktwerk::Variant]) -> bool {
+    let overflow = taktwerk::schema::ids::object_type_ids::EVENT_QUEUE_OVERFLOW_EVENT_TYPE;
+    matches!(fields.first(), Some(taktwerk::Variant::NodeId(id)) if id.ns0() == Some(overflow))
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    let (conditions, storm, clients) = (argument(1, 100_000), argument(2, 10_000), argument(3, 20));
+    let server = Server::builder().bind("127.0.0.1:0").anonymous().build()?;
+    let plant = server.namespace("urn:example:storm").object("Plant").event_notifier().add()?;
+    let start = Instant::now();
+    let alarms: Vec<Alarm> = (0..conditions)
+        .map(|at| {
+            let severity = if at % 2 == 0 { 700 } else { 300 };
+            plant.alarm(&format!("Alarm {at}")).severity(severity).add()
+        })
+        .collect::<core::result::Result<_, _>>()?;
+    println!("{conditions} conditions made in {:.2} s", start.elapsed().as_secs_f64());
+    alarms.iter().for_each(|alarm| alarm.set_active(true, "before the clients came"));
+    let running = server.spawn()?;
+    let url = running.url();
+
+    let reader = Client::builder(&url).unsecured().connect().await?;
+    let mut calm = canary(&reader, Duration::from_secs(3)).await?;
+    println!("canary, calm: p99 {:?} of {} reads", percentile(&mut calm, 0.99), calm.len());
+
+    let operator = Client::builder(&url).unsecured().connect().await?;
+    let start = Instant::now();
+    let listed = tokio::spawn(async move { operator.conditions().list().await.map(|list| list.len()) });
+    let mut during = Vec::new();
+    while !listed.is_finished() {
+        during.extend(canary(&reader, Duration::from_millis(100)).await?);
+    }
+    let span = start.elapsed().as_secs_f64();
+    println!("ConditionRefresh: {} conditions in {span:.2} s", listed.await??);
+    println!("canary meanwhile: p99 {:?} of {} reads", percentile(&mut during, 0.99), during.len());
+
+    let mut tasks = Vec::new();
+    for _ in 0..clients {
+        let client = Client::builder(&url).unsecured().connect().await?;
+        let mut subscription = client.subscribe(Duration::from_millis(100)).await?;
+        let query = EventQuery::new().select("EventType").select("Severity").filter(FILTER)?;
+        let item = Item::events(NodeId::numeric(0, object_ids::SERVER), query).queue(10_000);
+        subscription.monitor_item(item).await?;
+        tasks.push(tokio::spawn(async move {
+            let found = take(&mut subscription, storm / 2).await;
+            drop(client);
+            found
+        }));
+    }
+    let start = Instant::now();
+    let changing = std::thread::spawn(move || {
+        for alarm in alarms.iter().take(storm) {
+            alarm.set_active(false, "the storm");
+        }
+        start.elapsed()
+    });
+    let mut meanwhile = canary(&reader, Duration::from_secs(3)).await?;
+    let raised = changing.join().map_err(|_| "the thread that raises alarms panicked")?;
+    println!("storm: {storm} alarms changed in {:.2} s", raised.as_secs_f64());
+    println!("canary in the storm: p99 {:?} of {} reads", percentile(&mut meanwhile, 0.99), meanwhile.len());
+    let mut all = (0, 0);
+    for task in tasks {
+        let (events, overflows) = task.await?;
+        all = (all.0 + events, all.1 + overflows);
+    }
+    println!(
+        "delivered to {clients} clients: {} of {} events, {} overflow events",
+        all.0,
+        clients * (storm / 2),
+        all.1
+    );
+    Ok(())
+}

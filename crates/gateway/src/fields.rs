@@ -5,7 +5,6 @@ use core::hash::{Hash, Hasher};
 use core::time::Duration;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use taktwerk_config::line_of;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -114,9 +113,9 @@ impl Setting {
         }
     }
 
-    fn of_toml(text: &str, value: &DeValue<'_>) -> Result<Self, String> {
+    fn of_toml(lines: &Lines, value: &DeValue<'_>) -> Result<Self, String> {
         let entry = |value: &Spanned<DeValue<'_>>| -> Result<(usize, Self), String> {
-            Ok((line_of(text, value.span().start), Self::of_toml(text, value.get_ref())?))
+            Ok((lines.at(value.span().start), Self::of_toml(lines, value.get_ref())?))
         };
         Ok(match value {
             DeValue::String(text) => Self::Text(text.clone().into_owned()),
@@ -459,6 +458,20 @@ pub fn span(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(number.parse::<f64>().ok()? * seconds).ok()
 }
 
+/// Where the lines of a text begin: a file of many tags has hundreds of thousands of settings, each with its line.
+struct Lines(Vec<usize>);
+
+impl Lines {
+    fn of(text: &str) -> Self {
+        Self(text.match_indices('\n').map(|(at, _)| at).collect())
+    }
+
+    /// The line of a byte, from 1.
+    fn at(&self, byte: usize) -> usize {
+        self.0.partition_point(|end| *end < byte) + 1
+    }
+}
+
 /// The sections of a file that belong to the gateway.
 #[derive(Debug, Clone)]
 pub struct Sections {
@@ -489,13 +502,14 @@ impl Sections {
             problem,
             hint: String::new(),
         };
+        let lines = Lines::of(text);
         let document = DeTable::parse(text).map_err(|error| {
-            let line = error.span().map_or(0, |span| line_of(text, span.start));
+            let line = error.span().map_or(0, |span| lines.at(span.start));
             mistake(line, error.message().lines().collect::<Vec<_>>().join(" "))
         })?;
         let fields = |value: &Spanned<DeValue<'_>>| -> Result<Fields, Mistake> {
-            let line = line_of(text, value.span().start);
-            match Setting::of_toml(text, value.get_ref()).map_err(|problem| mistake(line, problem))? {
+            let line = lines.at(value.span().start);
+            match Setting::of_toml(&lines, value.get_ref()).map_err(|problem| mistake(line, problem))? {
                 Setting::Table(entries) => {
                     // The span of a section is that of its heading.
                     Ok(Fields { path: path.to_owned(), line, entries, known: Vec::new(), instance: None })
@@ -509,7 +523,7 @@ impl Sections {
                 Some(value) => match value.get_ref() {
                     DeValue::Array(list) => list.iter().map(fields).collect(),
                     _ => Err(mistake(
-                        line_of(text, value.span().start),
+                        lines.at(value.span().start),
                         format!("{name} is a list of sections: write [[{name}]]"),
                     )),
                 },

@@ -1,6 +1,6 @@
 //! Another configuration while sources run and a client is subscribed.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and says what it measures
 
 mod device;
 mod stand;
@@ -208,4 +208,61 @@ async fn nodes_that_a_source_has_found_are_found_again_or_go() {
     }
     stand.end().await;
     other.stop(Duration::ZERO);
+}
+
+/// Says how long it takes; what it asserts is that nothing else notices.
+#[tokio::test(flavor = "multi_thread")]
+async fn ten_thousand_changed_tags_are_applied_beside_others() {
+    let text = |scale: u32| {
+        let mut text = "[[source]]\nname = \"calm\"\ntype = \"simulation\"\ninterval = \"20 ms\"\nstale_after = \"1 min\"\n\
+                        [[tag]]\nsource = \"calm\"\nname = \"V\"\nsignal = \"noise\"\n\
+                        [[source]]\nname = \"many\"\ntype = \"simulation\"\ninterval = \"1 s\"\nstale_after = \"1 min\"\n"
+            .to_owned();
+        for number in 0..10_000 {
+            text.push_str(&format!(
+                "[[tag]]\nsource = \"many\"\nname = \"t{number}\"\nsignal = \"constant\"\nvalue = 1\nscale = {scale}\n\
+                 range = [0, {scale}]\n"
+            ));
+        }
+        text
+    };
+    let mut stand = Stand::new(&text(2)).await;
+    stand.value("many/t9999", 2.0).await;
+    let mut watch = Watch::new(&stand, &["calm/V"]).await;
+    let (out, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let seen = tokio::spawn(async move {
+        while let Some(change) = watch.subscription.next_change().await {
+            assert!(!change.value.status().is_bad(), "{:?}", change.value);
+            if out.send(Instant::now()).is_err() {
+                return;
+            }
+        }
+    });
+    let mut gaps = async |span: Duration| {
+        let end = Instant::now() + span;
+        let mut last = told.recv().await.unwrap();
+        let mut gaps = Vec::new();
+        while last < end {
+            let next = timeout(20_000 * MS, told.recv()).await.unwrap().unwrap();
+            gaps.push(next - last);
+            last = next;
+        }
+        gaps.sort();
+        gaps
+    };
+    let calm = gaps(1000 * MS).await;
+    let before = stand.source("calm").statistics;
+    let begin = Instant::now();
+    let applied = apply(&mut stand, &text(3)).unwrap();
+    let took = begin.elapsed();
+    assert_eq!(applied.changed, ["many"]);
+    let loaded = gaps(took.max(200 * MS)).await;
+    let p99 = |gaps: &[Duration]| gaps[gaps.len() * 99 / 100];
+    println!("applied in {took:?}; p99 between values: {:?} calm, {:?} meanwhile", p99(&calm), p99(&loaded));
+    stand.value("many/t9999", 3.0).await;
+    let after = stand.source("calm").statistics;
+    assert_eq!((after.connections, after.missed), (before.connections, 0));
+    assert_eq!(stand.source("many").tags, 10_000);
+    stand.end().await;
+    seen.abort();
 }

@@ -8,12 +8,13 @@ mod stand;
 use prost::Message;
 use rumqttc::{Client, Event, MqttOptions, Packet, QoS};
 use stand::{MS, Stand};
+use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use taktwerk_gateway::adapter::sparkplug::payload::{Metric, Payload, Value};
-use taktwerk_types::StatusCode;
+use taktwerk_types::{StatusCode, UtcTime};
 
 struct Broker {
     program: Child,
@@ -151,3 +152,83 @@ async fn an_edge_node_is_born_tells_takes_commands_and_dies() {
         assert!(String::from_utf8(gone).unwrap().starts_with("{\"online\":false"));
     }
 }
+
+/// The foreign edge node of `interop/sparkplug`.
+struct Foreign {
+    program: Child,
+    lines: Receiver<String>,
+}
+
+impl Foreign {
+    /// `None` if its library is not installed.
+    fn start(port: u16) -> Option<Self> {
+        let python = std::env::var("TAKTWERK_SPARKPLUG_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+        let found = Command::new(&python).args(["-c", "import pysparkplug"]).stderr(Stdio::null()).status();
+        if !found.is_ok_and(|status| status.success()) {
+            println!("skipped: {python} has no pysparkplug; see interop/sparkplug/README.md");
+            return None;
+        }
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../interop/sparkplug/edge.py");
+        let mut program = Command::new(python)
+            .args([script, &port.to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(program.stdout.take().unwrap());
+        let (out, lines) = channel();
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                if out.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Some(Self { program, lines })
+    }
+
+    fn until(&self, line: &str) {
+        while self.lines.recv_timeout(Duration::from_secs(20)).unwrap() != line {}
+    }
+}
+
+impl Drop for Foreign {
+    fn drop(&mut self) {
+        let _ = self.program.kill();
+        let _ = self.program.wait();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edge_node_of_another_library_is_understood() {
+    let Some(broker) = Broker::start() else { return };
+    let text = format!(
+        "[[source]]\nname = \"sp\"\ntype = \"sparkplug\"\nurl = \"mqtt://127.0.0.1:{}\"\nwritable = true\n",
+        broker.port
+    );
+    let stand = Stand::new(&text).await;
+    while !stand.source("sp").statistics.is_connected {
+        tokio::time::sleep(10 * MS).await;
+    }
+    let Some(edge) = Foreign::start(broker.port) else { return };
+    edge.until("READY");
+    stand.until_there("sp/G/E/D/Oven/T").await;
+    stand.value("sp/G/E/D/Oven/T", 21.5).await;
+    stand.value("sp/G/E/D/Set", -5i32).await;
+    stand.value("sp/G/E/D/Curve", vec![1i16, -2, 3]).await;
+    stand.value("sp/G/E/D/Name", "x").await;
+    stand
+        .until("sp/G/E/D/When", |value| value.value == Some(UtcTime::from_unix(JANUARY_2_2024).into()))
+        .await;
+    stand.value("sp/G/E/Uptime", 5u64).await;
+    stand.write("sp/G/E/D/Set", 42i32).await.unwrap();
+    edge.until("COMMAND spBv1.0/G/DCMD/E/D Set 42");
+    // The broker tells its death.
+    drop(edge);
+    for name in ["sp/G/E/Uptime", "sp/G/E/D/Oven/T"] {
+        stand.until(name, |value| value.status() == StatusCode::BAD_NO_COMMUNICATION).await;
+    }
+    stand.end().await;
+}
+
+const JANUARY_2_2024: Duration = Duration::from_secs(1_704_153_600);

@@ -38,6 +38,7 @@ const USAGE: &str = "usage: cargo xtask <task>
   dist …              make packages, archives and container images in target/dist (docs/packages.md)
   simulate [--seeds N] [--from SEED] [--threads N]
                       run random plants and faults in virtual time; print the shortest script that breaks a promise
+  simulate --speed    how fast the simulator is on one processor
   test [--quick|--nightly]
                       run everything that has to be green (without peers and fuzzing; with 20 000 simulations)
   versus <peer> …     the promised figures, measured against a peer (`versus` alone shows the options)";

@@ -1,4 +1,5 @@
-//! `cargo xtask simulate`: campaigns of random plants and faults in virtual time (crates/sim/examples/campaign.rs).
+//! `cargo xtask simulate`: campaigns of random plants and faults in virtual time (crates/sim/examples/campaign.rs), or with
+//! `--speed` how fast the simulator is (speed.rs beside it).
 
 use crate::Failure;
 use std::path::Path;
@@ -6,9 +7,13 @@ use std::process::Command;
 
 /// Runs a campaign with these options.
 pub(crate) fn run(root: &Path, options: &[&str]) -> Result<(), Failure> {
+    let (example, options) = match options {
+        ["--speed"] => ("speed", &[][..]),
+        options => ("campaign", options),
+    };
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into);
     let status = Command::new("cargo")
-        .args(["run", "--quiet", "--package", "taktwerk-sim", "--example", "campaign", "--target-dir"])
+        .args(["run", "--quiet", "--package", "taktwerk-sim", "--example", example, "--target-dir"])
         .arg(target.join("simulate"))
         .arg("--")
         .args(options)

@@ -6,6 +6,7 @@ use crate::space::NodeIx;
 use crate::space::attribute as attribute_of;
 use crate::space::nodes::ValueAt;
 use crate::space::view::attribute;
+use std::collections::BTreeSet;
 use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_schema::{NodeClass, PermissionType, ReferenceDescription};
 use taktwerk_types::{
@@ -33,9 +34,12 @@ pub(super) fn value(
         }
         return too_complex(access, one_or_many(found.into_iter().map(Variant::from).collect()));
     }
-    let read = |target| read(access, target, data.attribute_id, data.range.as_ref());
-    let values = targets.into_iter().map(|target| read(target).unwrap_or_else(Variant::StatusCode));
-    Ok(one_or_many(values.collect()))
+    let mut values = Vec::with_capacity(targets.len());
+    for target in targets {
+        let value = read(access, target, data.attribute_id, data.range.as_ref());
+        values.push(too_complex(access, value.unwrap_or_else(Variant::StatusCode))?);
+    }
+    Ok(one_or_many(values))
 }
 
 fn one_or_many(mut values: Vec<Variant>) -> Variant {
@@ -54,9 +58,10 @@ pub(super) fn follow(access: Access<'_>, node: NodeIx, path: &[Step]) -> Result<
     let mut level = vec![node];
     for step in path {
         let mut next = Vec::new();
+        let mut seen = BTreeSet::new();
         for source in level {
             each(access, source, step, |reference, _| {
-                if !next.contains(&reference) {
+                if seen.insert(reference) {
                     next.push(reference);
                 }
                 true
@@ -167,6 +172,7 @@ pub(super) fn read(
     } else {
         attribute_of(nodes, decisions, node, &view, attribute_id)?
     };
+    access.copy(&value);
     match range {
         Some(range) => range.read(&value),
         None => Ok(value),

@@ -11,7 +11,7 @@ pub(crate) mod data;
 pub(crate) mod plan;
 pub(crate) mod subject;
 
-use crate::account::Charge;
+use crate::account::{Charge, HeapSize};
 use crate::authorization::Decisions;
 use crate::now::Now;
 use crate::space::NodeIx;
@@ -19,10 +19,14 @@ use crate::space::nodes::Nodes;
 use core::cell::Cell;
 use plan::{Plan, TypePlan};
 use taktwerk_schema::PermissionType;
-use taktwerk_types::{Encode, StatusCode};
+use taktwerk_types::codec::encode_len;
+use taktwerk_types::{Encode, StatusCode, Variant};
 
 /// References that are followed for one candidate; beyond: Bad_QueryTooComplex. Some hundred microseconds.
 const FOLLOWED_MAX: i64 = 20_000;
+
+/// Bytes of values that are copied in the time of one reference. So one candidate has at most 20 MB of values.
+const COPIED_PER_REFERENCE: usize = 1024;
 
 /// A Query under way, or where one goes on.
 #[derive(Debug)]
@@ -62,6 +66,11 @@ impl Access<'_> {
     /// Notes that references are followed.
     fn follow(&self, count: i64) {
         self.followed.set(self.followed.get().saturating_add(count));
+    }
+
+    /// Notes that a value is copied: a filter and a path may name a large one very often.
+    fn copy(&self, value: &Variant) {
+        self.follow(i64::try_from(value.heap_size() / COPIED_PER_REFERENCE).unwrap_or(i64::MAX));
     }
 
     /// Whether too much was followed.
@@ -137,8 +146,10 @@ impl Plan {
             Some(kind) => kind.encode_id(out),
             None => out.extend_from_slice(&[0, 0]),
         }
-        let values = entry.data.iter().map(|data| data::value(access, candidate, data, self.references_max));
-        values.collect::<Result<Vec<_>, _>>()?.encode(out);
+        encode_len(entry.data.len(), out);
+        for data in &entry.data {
+            data::value(access, candidate, data, self.references_max)?.encode(out);
+        }
         Ok(true)
     }
 }

@@ -26,6 +26,7 @@ use crate::history::StoredEvent;
 use crate::now::Now;
 use crate::space::AddressSpace;
 use core::time::Duration;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use taktwerk_types::time::nanos_from_millis;
 use taktwerk_types::{DataValue, Instant, StatusCode};
@@ -266,11 +267,18 @@ impl Engine {
         if self.durables.next_deadline().is_none_or(|at| at > now.instant) {
             return None;
         }
+        let is_last = self.durables.end == End::Begun;
+        let failed = self.durables.failed.take();
+        // A store that has failed gets nothing new before it works again: what waits for it would grow for as long as a
+        // disk is full. Values wait in their queues, which are bounded.
+        if let Some(changes) = failed.as_ref().filter(|_| !is_last) {
+            self.durables.write_at = None;
+            self.durables.in_flight = true;
+            return Some(Batch { changes: Arc::clone(changes), shorten: Vec::new() });
+        }
         self.refresh_pages();
         self.drain_changes(now.instant);
         self.drain_events();
-        let is_last = self.durables.end == End::Begun;
-        let failed = self.durables.failed.take();
         let mut changes = failed.map_or_else(Vec::new, |failed| {
             Arc::try_unwrap(failed).unwrap_or_else(|failed| (*failed).clone())
         });
@@ -351,10 +359,12 @@ impl Engine {
 
     /// Sends the messages of a subscription that are written now. Gives its session if there were any.
     fn send_held(&mut self, place: u32, now: Now, responder: &mut dyn Responder) -> Option<SessionKey> {
+        // If the store fails, no answer waits for it: the next ones would pass it.
+        let waits_for_none = self.durables.is_failing();
         let subscription = self.subscription_mut(place)?;
         let journal = subscription.journal.as_mut()?;
         journal.in_flight = false;
-        let count = journal.held.iter().take_while(|held| held.is_covered).count();
+        let count = journal.held.iter().take_while(|held| held.is_covered || waits_for_none).count();
         let covered: Vec<Held> = journal.held.drain(..count).collect();
         for held in &covered {
             if subscription.retransmission.find(held.sequence_number).is_some() {
@@ -450,8 +460,10 @@ impl Engine {
     pub(crate) fn restore_ids(&mut self, place: u32, known: &[(u32, u32)]) {
         let Some(subscription) = self.subscription_mut(place) else { return };
         let mut ids = ItemIds::default();
+        // Not looked for one by one: a subscription may have very many items.
+        let known: BTreeMap<u32, u32> = known.iter().map(|(id, of)| (*of, *id)).collect();
         for index in &subscription.items {
-            let id = known.iter().find(|(_, of)| of == index).map_or(index + 1, |(id, _)| *id);
+            let id = known.get(index).copied().unwrap_or(index + 1);
             ids.push(id, *index);
         }
         subscription.ids = Some(Box::new(ids));

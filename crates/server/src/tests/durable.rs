@@ -23,6 +23,8 @@ use taktwerk_types::{BuiltInType, ExtensionObject, QualifiedName, Variant};
 pub(super) struct Memory {
     logs: Mutex<BTreeMap<u32, Vec<Vec<u8>>>>,
     is_full: Mutex<bool>,
+    /// Bytes that the last write was to store.
+    asked: Mutex<usize>,
 }
 
 impl DurableStore for Memory {
@@ -32,6 +34,11 @@ impl DurableStore for Memory {
     }
 
     fn write(&self, changes: &[Change]) -> Result<(), StoreError> {
+        let len = |change: &Change| match change {
+            Change::Append { record, .. } | Change::Replace { record, .. } => record.len(),
+            Change::Delete { .. } => 0,
+        };
+        *self.asked.lock().unwrap() = changes.iter().map(len).sum();
         if *self.is_full.lock().unwrap() {
             return Err(StoreError::unavailable("the disk is full".to_owned()));
         }
@@ -338,6 +345,38 @@ fn a_full_disk_stops_nothing() {
     assert_eq!(result.available_sequence_numbers.len(), 4);
     let message = next(&mut client, &mut second).notification_message;
     assert_eq!(of_item(&message, 5), [(4.0, false), (0.0, true)]);
+}
+
+#[test]
+fn what_waits_for_a_full_disk_does_not_grow() {
+    let store = Arc::new(Memory::default());
+    let mut first = server(&store);
+    let mut client = first.session();
+    let id = durable(&mut client, &mut first);
+    add_item(&mut client, &mut first, id, 10, 5);
+    next(&mut client, &mut first);
+    *store.is_full.lock().unwrap() = true;
+    first.set(1.0);
+    first.settle(300);
+    let asked = *store.asked.lock().unwrap();
+    for round in 0..10 {
+        for value in 0..10 {
+            first.set(f64::from(100 * round + value));
+            first.settle(110);
+        }
+    }
+    assert!(*store.asked.lock().unwrap() <= asked, "{} > {asked}", store.asked.lock().unwrap());
+    *store.is_full.lock().unwrap() = false;
+    first.settle(1_500);
+    drop(first);
+    let mut second = server(&store);
+    let mut client = second.session();
+    assert_eq!(transfer(&mut client, &mut second, id).status_code, StatusCode::GOOD);
+    let values = of_item(&next(&mut client, &mut second).notification_message, 5);
+    // The newest ten, the first of which says that others are missing; then the value of now.
+    let newest: Vec<f64> = values.iter().map(|(value, _)| *value).collect();
+    assert_eq!(newest[newest.len() - 2..], [909.0, 0.0], "{values:?}");
+    assert!(values[0].1, "{values:?}");
 }
 
 #[test]

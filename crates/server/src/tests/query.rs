@@ -528,6 +528,20 @@ fn one_candidate_cannot_cost_without_end() {
 }
 
 #[test]
+fn a_large_value_is_not_copied_without_end() {
+    let mut model = families(|_| {});
+    property(&model.0, &J_FAMILY1, 600, "Picture", ByteString::from(vec![7u8; 1 << 20]));
+    let ask = |model: &mut (Server, Client), count: usize| {
+        let types = vec![of_type(PERSON, false, vec![data(vec![prop("Picture")], 13); count])];
+        let request = request(&mut model.1, types, vec![], 0);
+        model.1.call(&mut model.0, &request).map(|response| found(&response).len())
+    };
+    assert_eq!(ask(&mut model, 1).unwrap(), 4);
+    // The response could not have them anyway; they are not made either.
+    assert_eq!(ask(&mut model, 200).unwrap_err(), StatusCode::BAD_QUERY_TOO_COMPLEX);
+}
+
+#[test]
 fn values_of_every_kind_are_returned() {
     let mut model = families(|_| {});
     // A static value, one that the server computes, and one that is not set.

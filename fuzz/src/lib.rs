@@ -32,6 +32,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("server_sessions", targets::sessions::run),
     ("history_stored", targets::history::stored),
     ("history_requests", targets::history::requests),
+    ("query_requests", targets::query::requests),
     ("client_responses", targets::client::run),
     ("client_secured", targets::secured::run),
     ("secure_chunk", targets::crypto::chunk),

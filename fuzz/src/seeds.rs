@@ -224,6 +224,26 @@ fn history_requests() -> Seeds {
     numbered([insert.to_vec(), [&insert[..], &processed].concat(), all])
 }
 
+/// Choices of the query target: types with data, relations, pages, nodes that come and go.
+fn query_requests() -> Seeds {
+    let types = [0, 2, 1, 1, 0, 1, 1, 0, 3, 0, 0, 0];
+    let related = [0, 0, 1, 1, 0, 0, 1, 0, 2, 0, 1, 0, 1, 0, 1, 0, 0, 1, 0, 0];
+    let (next, add, delete) = ([4, 1, 0, 1], [6, 1, 2, 0], [7, 1]);
+    let mut seeds = vec![
+        [&types[..], &next, &next].concat(),
+        [&add[..], &types, &related, &delete, &next].concat(),
+        [&related[..], &types, &add, &next].concat(),
+    ];
+    // And some that do anything.
+    let mut entropy = taktwerk_crypto::SeededEntropy::new(11);
+    for _ in 0..8 {
+        let mut seed = vec![0; 300];
+        taktwerk_crypto::Entropy::fill(&mut entropy, &mut seed);
+        seeds.push(seed);
+    }
+    numbered(seeds)
+}
+
 /// Choices of the request target. Most of what it does is found by the fuzzer; these show it the way.
 fn server_requests() -> Seeds {
     let subscribe = [0, 7, 25, 60, 5, 0, 1, 0];
@@ -435,6 +455,7 @@ fn write_seeds() {
         ("server_requests", server_requests()),
         ("history_stored", history_stored()),
         ("history_requests", history_requests()),
+        ("query_requests", query_requests()),
         ("client_responses", client_responses()),
         ("client_secured", client_secured()),
         ("nodeset_xml", nodeset_xml()),

@@ -11,6 +11,7 @@ pub mod gateway;
 pub mod history;
 pub mod nodeset;
 pub mod pubsub;
+pub mod query;
 pub mod requests;
 pub mod secured;
 pub mod server;

@@ -81,6 +81,39 @@ async fn values_are_written_in_order_to_a_server_that_comes_and_goes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_device_that_is_away_does_not_make_values_go_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let written = Written::default();
+    let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+    let up = server.namespace("urn:example:up").folder("Mirror").unwrap();
+    let numbers = Arc::clone(&written);
+    up.variable("Count", 0i32)
+        .on_write(move |_, value: i32| {
+            let mut numbers = numbers.lock().unwrap();
+            numbers.push(i64::from(value));
+            // The device behind the server does not answer for a while.
+            let attempts = numbers.iter().filter(|number| **number == 25).count();
+            if value == 25 && attempts < 4 {
+                Err(taktwerk::StatusCode::BAD_NO_COMMUNICATION)
+            } else {
+                Ok(value)
+            }
+        })
+        .add()
+        .unwrap();
+    let server = server.spawn().unwrap();
+    let text = counting::source(100) + &destination(&server.url(), folder.path(), "");
+    let stand = Stand::new(&text).await;
+    stand.until_destination("up", |view| view.counters.sent >= 100 && view.counters.queued == 0).await;
+    let mut numbers = written.lock().unwrap().clone();
+    assert_eq!(numbers.iter().filter(|number| **number == 25).count(), 4, "{numbers:?}");
+    numbers.dedup();
+    assert_eq!(numbers, (1..=100).collect::<Vec<i64>>());
+    stand.end().await;
+    server.stop(Duration::from_secs(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn values_go_into_a_history_with_their_times() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(MemoryStore::new(100_000));

@@ -18,7 +18,8 @@ pub const BYTES_MAX: usize = 1 << 20;
 /// A value of a tag.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
-    /// Its number in the queue. Numbers have no gaps, unless the queue had to drop records.
+    /// Its number in the queue. Numbers grow. They have gaps where the queue had to drop records, and
+    /// behind restarts.
     pub number: u64,
     /// The path and name of the tag: `Line 1/Oven/Temperature`.
     pub tag: Arc<str>,

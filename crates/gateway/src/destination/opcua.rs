@@ -11,7 +11,7 @@ use crate::opcua::{Remote, check_node, kind_of};
 use crate::value::Kind;
 use core::time::Duration;
 use futures_util::future::BoxFuture;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use taktwerk::Client;
 use taktwerk::client::{Attribute, Error, ToNodeId};
@@ -40,6 +40,9 @@ pub struct OpcUaSink {
     write: Write,
     deadline: Duration,
     link: Option<Link>,
+    /// The records of the batch under way that the server has decided on, and whether it has refused them. When the batch
+    /// is sent again, they are not: the variables would go back to older values.
+    decided: BTreeMap<u64, bool>,
 }
 
 /// A connection, with what is known of the nodes.
@@ -101,6 +104,7 @@ impl OpcUaSink {
             write: fields.word("write", &writes)?.unwrap_or(Write::Value),
             deadline: settings.deadline,
             link: None,
+            decided: BTreeMap::new(),
         })
     }
 
@@ -180,12 +184,15 @@ impl OpcUaSink {
             },
         };
         let missing = self.find(&mut link, batch).await?;
-        let mut taken = Taken::default();
+        let first = batch.records.first().map_or(0, |record| record.number);
+        self.decided.retain(|number, _| *number >= first);
+        let mut taken =
+            Taken { refused: self.decided.values().filter(|refused| **refused).count(), ..Taken::default() };
         let mut by_node: HashMap<&NodeId, usize> = HashMap::new();
         // Values of a node in one request may be written in any order, so each wave has one value of a node.
-        let mut waves: Vec<Vec<(NodeId, DataValue)>> = Vec::new();
+        let mut waves: Vec<Vec<(u64, NodeId, DataValue)>> = Vec::new();
         let mut histories: Vec<(NodeId, Vec<DataValue>)> = Vec::new();
-        for record in &batch.records {
+        for record in batch.records.iter().filter(|record| !self.decided.contains_key(&record.number)) {
             let Some(node) = link.nodes.get(&record.tag) else {
                 taken.refused += 1;
                 taken.reason = missing.get(&record.tag).map(|reason| format!("{}: {reason}", record.tag));
@@ -213,16 +220,35 @@ impl OpcUaSink {
                 waves.push(Vec::new());
             }
             if let Some(wave) = waves.get_mut(*next) {
-                wave.push((node.id.clone(), value));
+                wave.push((record.number, node.id.clone(), value));
             }
             *next += 1;
         }
+        // Nodes that take no value now: their later values wait with it, those of others do not.
+        let mut waiting: HashSet<NodeId> = HashSet::new();
+        let mut failure = None;
         for wave in waves {
-            let nodes: Vec<NodeId> = wave.iter().map(|(node, _)| node.clone()).collect();
-            let results = link.client.write_many(wave).await.map_err(|error| self.failed(&error))?;
-            for (node, status) in nodes.iter().zip(results) {
-                self.judge(&mut taken, node, status)?;
+            let wave = wave.into_iter().filter(|(_, node, _)| !waiting.contains(node));
+            let (written, values): (Vec<(u64, NodeId)>, Vec<(NodeId, DataValue)>) =
+                wave.map(|(number, node, value)| ((number, node.clone()), (node, value))).unzip();
+            if values.is_empty() {
+                break;
             }
+            let results = link.client.write_many(values).await.map_err(|error| self.failed(&error))?;
+            for ((number, node), status) in written.into_iter().zip(results) {
+                let refused = taken.refused;
+                match self.judge(&mut taken, &node, status) {
+                    Ok(()) => drop(self.decided.insert(number, taken.refused > refused)),
+                    Err(fault) => {
+                        waiting.insert(node);
+                        failure.get_or_insert(fault);
+                    }
+                }
+            }
+        }
+        if let Some(fault) = failure {
+            self.link = Some(link);
+            return Err(fault);
         }
         for (node, values) in histories {
             for part in values.chunks(UPDATES_MAX) {
@@ -241,6 +267,7 @@ impl OpcUaSink {
             }
         }
         self.link = Some(link);
+        self.decided.clear();
         Ok(taken)
     }
 

@@ -23,6 +23,8 @@ CREATE TABLE IF NOT EXISTS block (
 const BATCH_BYTES: usize = 4 << 20;
 /// Free pages that are given back to the system at once.
 const VACUUM_PAGES: u32 = 2000;
+/// Records that a loss of power can take from a queue, at most. They may be at the destination already.
+const LOST_MAX: i64 = u32::MAX as i64;
 
 /// Why a queue does not work.
 #[derive(Debug, thiserror::Error)]
@@ -103,7 +105,7 @@ struct Store {
 
 /// The records that wait of some in blocks that follow each other, the first of which is `first`.
 fn waiting(first: Option<i64>, count: i64, confirmed: u64) -> u64 {
-    let done = first.map_or(0, |first| (confirmed + 1).saturating_sub(first as u64));
+    let done = first.map_or(0, |first| confirmed.saturating_add(1).saturating_sub(first as u64));
     (count as u64).saturating_sub(done)
 }
 
@@ -158,7 +160,7 @@ impl Queue {
         // One process, and no shared memory beside the file.
         connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
-        connection.pragma_update(None, "synchronous", if limits.sync { "FULL" } else { "NORMAL" })?;
+        connection.pragma_update(None, "synchronous", "FULL")?;
         connection.execute_batch(SCHEMA)?;
         let meta = "SELECT value FROM meta WHERE key = ?1";
         let id: Option<String> = connection.query_row(meta, ["id"], |row| row.get(0)).optional()?;
@@ -172,7 +174,15 @@ impl Queue {
                 id
             }
         };
-        let next: Option<i64> = connection.query_row(meta, ["next"], |row| row.get(0)).optional()?;
+        let mut next: Option<i64> = connection.query_row(meta, ["next"], |row| row.get(0)).optional()?;
+        if !limits.sync {
+            // A loss of power may have taken records that the destination has. It would take new ones with their numbers
+            // for these, so the numbers go on behind them. That is on the disk before the first of them is used.
+            next = next.map(|next| (next | LOST_MAX).saturating_add(1));
+            let sql = "INSERT OR REPLACE INTO meta VALUES ('next', ?1)";
+            connection.execute(sql, [next.unwrap_or(1)])?;
+            connection.pragma_update(None, "synchronous", "NORMAL")?;
+        }
         let confirmed: Option<i64> =
             connection.query_row(meta, ["confirmed"], |row| row.get(0)).optional()?;
         let confirmed = confirmed.unwrap_or(0) as u64;
@@ -389,7 +399,41 @@ mod tests {
         // Numbers go on, also after the queue was empty.
         let queue = Queue::open(&path, LIMITS).unwrap();
         queue.append(&[block(6..7, 3)], now).unwrap();
-        assert_eq!(front(&queue, 10), [(7, 6)]);
+        // It was opened again twice.
+        let number = 2 * (LOST_MAX as u64 + 1);
+        assert_eq!(front(&queue, 10), [(number, 6)]);
+        drop(queue);
+        let limits = QueueLimits { sync: true, ..LIMITS };
+        let queue = Queue::open(&path, limits).unwrap();
+        queue.append(&[block(7..8, 3)], now).unwrap();
+        assert_eq!(front(&queue, 10)[1], (number + 1, 7), "nothing is lost with sync");
+    }
+
+    #[test]
+    fn numbers_of_records_that_a_loss_of_power_took_are_not_used_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("q.db");
+        let now = UtcTime::from_ticks(100);
+        Queue::open(&path, LIMITS).unwrap().append(&[block(0..6, 1)], now).unwrap();
+        for _ in 0..2 {
+            let queue = Queue::open(&path, LIMITS).unwrap();
+            // What is on the disk for sure is what was there when the queue was opened.
+            let files = ["q.db", "q.db-wal"].map(|name| folder.path().join(name));
+            let on_disk = files.clone().map(|file| std::fs::read(file).unwrap_or_default());
+            queue.append(&[block(10..13, 2)], now).unwrap();
+            let sent = front(&queue, 100);
+            drop(queue);
+            for (file, bytes) in files.iter().zip(on_disk) {
+                std::fs::write(file, bytes).unwrap();
+            }
+            let queue = Queue::open(&path, LIMITS).unwrap();
+            queue.append(&[block(20..23, 3)], now).unwrap();
+            let used =
+                |number| sent.iter().any(|(other, value)| *other == number && (10..20).contains(value));
+            let new: Vec<u64> =
+                front(&queue, 100).into_iter().filter(|it| it.1 >= 20).map(|it| it.0).collect();
+            assert!(new.len() >= 3 && !new.iter().any(|number| used(*number)), "{new:?} {sent:?}");
+        }
     }
 
     #[test]
@@ -415,7 +459,7 @@ mod tests {
         let queue = Queue::open(&path, limits).unwrap();
         let outcome = queue.append(&[block(20..30, 3)], now).unwrap();
         assert_eq!((outcome.evicted, outcome.accepted, queue.size().unwrap().records), (8, 10, 10));
-        queue.remove(30).unwrap();
+        queue.remove(front(&queue, 100).last().unwrap().0).unwrap();
         assert_eq!(queue.size().unwrap(), Size::default());
     }
 

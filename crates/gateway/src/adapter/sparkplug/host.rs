@@ -80,7 +80,9 @@ struct Node {
     /// Counts sessions, so that a late death of the last one is not taken for that of this one.
     session: Option<u64>,
     seq: u8,
-    metrics: HashMap<(Option<String>, String), Arc<Known>>,
+    /// By device and name; `None` for those that are not shown. Data of them is no reason to ask for a rebirth.
+    metrics: HashMap<(Option<String>, String), Option<Arc<Known>>>,
+    /// Of metrics that are there, and not more.
     aliases: HashMap<u64, (Option<String>, String)>,
     asked: Option<Instant>,
 }
@@ -217,7 +219,7 @@ impl Turn<'_> {
     /// There is no value any more of the device, or of the node with all its devices.
     fn lost(&mut self) {
         let is_meant = |known: &&Arc<Known>| self.device.is_none() || known.id.device == self.device;
-        let mut lost: Vec<&Arc<Known>> = self.node.metrics.values().filter(is_meant).collect();
+        let mut lost: Vec<&Arc<Known>> = self.node.metrics.values().flatten().filter(is_meant).collect();
         lost.sort_by(|one, two| one.id.cmp(&two.id));
         let lost = lost.into_iter().map(|known| Told::Value {
             id: Arc::clone(&known.id),
@@ -244,10 +246,15 @@ impl Turn<'_> {
                 self.told.push(Told::Invalid);
                 continue;
             };
-            if let Some(alias) = metric.alias {
-                self.node.aliases.insert(alias, (self.device.clone(), name.clone()));
+            let alias = metric.alias;
+            self.each(name.clone(), metric, true);
+            let key = (self.device.clone(), name);
+            let node = &mut *self.node;
+            if let Some(alias) = alias.filter(|_| node.metrics.contains_key(&key))
+                && (node.aliases.len() < node.metrics.len() || node.aliases.contains_key(&alias))
+            {
+                node.aliases.insert(alias, key);
             }
-            self.each(name, metric, true);
         }
     }
 
@@ -263,15 +270,43 @@ impl Turn<'_> {
                 },
                 (None, None) => None,
             };
-            is_known &= name.is_some_and(|name| self.each(name, metric, false));
+            // Those for which there was no room have no alias either.
+            let is_full = *self.metrics >= self.metrics_max;
+            is_known &= name.map_or(is_full, |name| self.each(name, metric, false));
         }
         is_known
+    }
+
+    /// Notes a metric that a birth tells; false if there is no room for it.
+    fn admit(&mut self, key: (Option<String>, String), datatype: u32) -> bool {
+        if self.node.metrics.contains_key(&key) {
+            return true;
+        }
+        if *self.metrics >= self.metrics_max {
+            return false;
+        }
+        let known = datatype::kind(datatype).map(|kind| {
+            let id = MetricId {
+                group: self.group.to_owned(),
+                node: self.name.to_owned(),
+                device: key.0.clone(),
+                name: key.1.clone(),
+            };
+            Arc::new(Known { id: Arc::new(id), kind, datatype })
+        });
+        *self.metrics += 1;
+        self.node.metrics.insert(key, known);
+        true
     }
 
     /// Takes a metric, and the members of a template one by one; false if no birth has told it.
     fn each(&mut self, name: String, metric: Metric, is_birth: bool) -> bool {
         if let Some(Value::Template(template)) = metric.value {
             let mut is_known = true;
+            if is_birth {
+                // Its members are shown, and it has an alias.
+                self.admit((self.device.clone(), name.clone()), TEMPLATE);
+            }
             if !template.is_definition.unwrap_or(false) {
                 // The decoder has bounded the depth.
                 for member in template.metrics {
@@ -287,25 +322,17 @@ impl Turn<'_> {
             return true;
         }
         let key = (self.device.clone(), name);
-        if is_birth && !self.node.metrics.contains_key(&key) {
-            let datatype = metric.datatype.unwrap_or(0);
-            let Some(kind) = datatype::kind(datatype).filter(|_| *self.metrics < self.metrics_max) else {
-                self.told.push(Told::Dropped(usize::from(datatype != TEMPLATE)));
-                return true;
-            };
-            let id = MetricId {
-                group: self.group.to_owned(),
-                node: self.name.to_owned(),
-                device: key.0.clone(),
-                name: key.1.clone(),
-            };
-            *self.metrics += 1;
-            self.node.metrics.insert(key.clone(), Arc::new(Known { id: Arc::new(id), kind, datatype }));
+        if is_birth && !self.admit(key.clone(), metric.datatype.unwrap_or(0)) {
+            self.told.push(Told::Dropped(1));
+            return true;
         }
-        let Some(known) = self.node.metrics.get(&key) else {
-            // A birth may have told it with a type that is not shown.
-            return metric.datatype.is_some_and(|datatype| datatype::kind(datatype).is_none())
-                || *self.metrics >= self.metrics_max;
+        let known = match self.node.metrics.get(&key) {
+            Some(Some(known)) => known,
+            Some(None) => {
+                self.told.push(Told::Dropped(usize::from(metric.datatype != Some(TEMPLATE))));
+                return true;
+            }
+            None => return *self.metrics >= self.metrics_max,
         };
         if metric.is_historical.unwrap_or(false) {
             self.told.push(Told::Dropped(1));

@@ -141,6 +141,35 @@ fn quality_null_history_types_and_templates_are_understood() {
 }
 
 #[test]
+fn data_of_a_metric_that_is_not_shown_takes_no_value_away() {
+    let mut stand = Stand::new();
+    let set = Metric { alias: Some(2), ..Metric::new("Set", 16, Value::Bytes(vec![1])) };
+    let birth = vec![metric("T", 1, 1.0), set];
+    assert_eq!(stand.short("g/NBIRTH/n", Some(0), birth), "T=1 dropped 1");
+    // Data messages do not tell types again, and have aliases in place of names.
+    let data = Metric { alias: Some(2), value: Some(Value::Bytes(vec![2])), ..Metric::default() };
+    assert_eq!(stand.short("g/NDATA/n", Some(1), vec![data.clone()]), "dropped 1");
+    let data = Metric { name: Some("Set".to_owned()), alias: None, ..data };
+    assert_eq!(stand.short("g/NDATA/n", Some(2), vec![data, aliased(1, 2.0)]), "dropped 1 T=2");
+}
+
+#[test]
+fn aliases_have_a_limit() {
+    let mut stand = Stand::new();
+    stand.tell("g/NBIRTH/n", Some(0), vec![]);
+    for device in 0..20u64 {
+        // Many metrics, and many aliases of one.
+        let many = (1..200u64).map(|at| metric(&format!("m{}", at % 150), 1000 * device + at, 1.0));
+        stand.tell(&format!("g/DBIRTH/n/d{device}"), Some(device + 1), many.collect());
+        let node = stand.host.nodes.values().next().unwrap();
+        assert!(node.is_online && node.aliases.len() <= 100, "{} aliases", node.aliases.len());
+    }
+    // What had no room is dropped, and takes nothing away.
+    assert_eq!(stand.short("g/DDATA/n/d19", Some(21), vec![aliased(19_100, 1.0)]), "");
+    assert_eq!(stand.short("g/DDATA/n/d0", Some(22), vec![aliased(1, 2.0)]), "d0:m1=2");
+}
+
+#[test]
 fn what_a_node_may_tell_has_a_limit() {
     let mut stand = Stand::new();
     let many: Vec<Metric> = (0..150).map(|number| metric(&format!("m{number}"), 0, 1.0)).collect();

@@ -3,6 +3,7 @@
 use super::context::Context;
 use super::monitored_item;
 use super::subscription_context::SubscriptionContext;
+use crate::account::Category;
 use crate::authorization::Grant;
 use crate::durable::saved::{Saved, SavedItem};
 use crate::limits::cost;
@@ -21,7 +22,8 @@ type Restored = Result<(), StatusCode>;
 ///
 /// # Errors
 /// Bad_NotSupported if the server keeps no subscriptions, Bad_InvalidState if there are items already, Bad_OutOfMemory if
-/// the user has as many as the server keeps for one.
+/// the user has as many bytes as the server keeps for one, Bad_TooManySubscriptions if there are as many durable ones of the
+/// user as a session may have: they outlive sessions, so that nothing else limits their number.
 pub(super) fn set(cx: &mut Context<'_>, key: SessionKey, place: u32, hours: u32) -> Result<u32, StatusCode> {
     let config = cx.engine.durable_config().ok_or(StatusCode::BAD_NOT_SUPPORTED)?;
     let (hours, bytes_max) = (config.revised_hours(hours), config.bytes_per_user_max);
@@ -30,6 +32,10 @@ pub(super) fn set(cx: &mut Context<'_>, key: SessionKey, place: u32, hours: u32)
     }
     let owner = cx.sessions.get(key).and_then(Session::owner).ok_or(StatusCode::BAD_SESSION_ID_INVALID)?;
     let account = cx.shared.durable_users().account(cx.shared.account(), bytes_max, &owner.account_name());
+    let max = cx.shared.config().limits.subscriptions.subscriptions_per_session_max as usize;
+    if !cx.engine.is_durable(place) && account.used(Category::SubscriptionCount) >= max {
+        return Err(StatusCode::BAD_TOO_MANY_SUBSCRIPTIONS);
+    }
     if !cx.engine.is_durable(place) && account.bytes().saturating_add(cost::SUBSCRIPTION) > bytes_max {
         return Err(StatusCode::BAD_OUT_OF_MEMORY);
     }

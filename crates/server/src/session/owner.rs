@@ -29,10 +29,12 @@ impl Owner {
 }
 
 impl Owner {
-    /// The same for two that [are the same](Self::is_same_as), and different for others.
+    /// The same for two that [are the same](Self::is_same_as), and different for others; but one for all who have neither
+    /// a user nor a secured channel. They may call themselves whatever they like, and would have a limit for each name.
     pub(crate) fn account_name(&self) -> String {
         match &self.user {
-            User::Anonymous => format!("anonymous {} {}", self.is_secured, self.application_uri.as_str()),
+            User::Anonymous if self.is_secured => format!("anonymous {}", self.application_uri.as_str()),
+            User::Anonymous => "anonymous".to_owned(),
             User::Named(name) => format!("named {name}"),
             User::Certificate { user_id, .. } => format!("certificate {user_id}"),
             User::Issued { user_id, .. } => format!("issued {user_id}"),

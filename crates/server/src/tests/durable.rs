@@ -380,6 +380,40 @@ fn what_waits_for_a_full_disk_does_not_grow() {
 }
 
 #[test]
+fn strangers_have_one_limit_whatever_they_call_themselves() {
+    let store = Arc::new(Memory::default());
+    let mut server = server(&store);
+    let stranger = |server: &mut Server, uri: &str| {
+        let mut client = server.connect();
+        let mut request = schema::CreateSessionRequest {
+            request_header: client.header(),
+            endpoint_url: URL.into(),
+            requested_session_timeout: 60_000.0,
+            ..Default::default()
+        };
+        request.client_description.application_uri = uri.into();
+        client.token = client.call(server, &request).unwrap().authentication_token;
+        client.activate(server).unwrap();
+        client
+    };
+    let mut made = 0;
+    let refused = 'all: loop {
+        let mut client = stranger(&mut server, &format!("urn:stranger:{made}"));
+        for _ in 0..40 {
+            let id = create(&mut client, &mut server);
+            let result = make_durable(&mut client, &mut server, id, 0);
+            if result.status_code != StatusCode::GOOD {
+                break 'all result.status_code;
+            }
+            made += 1;
+        }
+        let now = server.now;
+        server.shard.closed(client.connection, now);
+    };
+    assert_eq!((made, refused), (100, StatusCode::BAD_TOO_MANY_SUBSCRIPTIONS));
+}
+
+#[test]
 fn limits_and_states_are_told() {
     let store = Arc::new(Memory::default());
     let mut server = started(&store, |durable| {

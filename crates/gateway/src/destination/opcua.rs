@@ -229,7 +229,7 @@ impl OpcUaSink {
         let mut failure = None;
         for wave in waves {
             let wave = wave.into_iter().filter(|(_, node, _)| !waiting.contains(node));
-            let (written, values): (Vec<(u64, NodeId)>, Vec<(NodeId, DataValue)>) =
+            let (written, values): (Vec<_>, Vec<_>) =
                 wave.map(|(number, node, value)| ((number, node.clone()), (node, value))).unzip();
             if values.is_empty() {
                 break;

@@ -9,7 +9,7 @@ use taktwerk_config::file;
 use taktwerk_config::users::Users;
 
 /// What the server writes, as the files name it.
-const WRITTEN: [&str; 8] = [
+const WRITTEN: [&str; 9] = [
     "pki",
     "pki-gateway",
     "users.toml",
@@ -17,6 +17,7 @@ const WRITTEN: [&str; 8] = [
     "pubsub.uabinary",
     "pubsub.replay",
     "history.db",
+    "subscriptions.db",
     "alarms.bin",
 ];
 

@@ -59,7 +59,7 @@ fn an_alarm_of_the_demo_is_listed_acknowledged_and_shelved() {
     }
     let output = alarms(server.url(), &["--acknowledge", "there is no such alarm"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("names no alarm"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no alarm in the list matches"));
 }
 
 #[test]

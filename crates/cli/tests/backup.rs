@@ -72,8 +72,13 @@ fn a_running_server_is_backed_up_and_runs_elsewhere() {
     let (code, said) = run(&["restore", text(&archive), text(&old), "--force"]);
     assert!(code == 2 && said.contains("a server runs with"), "{said}");
     drop(server);
-    let (code, said) = run(&["restore", text(&archive), text(&new)]);
-    assert_eq!(code, 0, "{said}");
+    let restored = Program::new(env!("CARGO_BIN_EXE_taktwerk"))
+        .args(["restore", "backup.tar.gz", "new"])
+        .in_directory(folder.path());
+    let output = restored.run(LIMIT).unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.lines().any(|line| line == "new/server.toml"), "paths as they were named: {said}");
     for path in ["users.toml", "server.toml"] {
         assert_eq!(fs::read(old.join(path)).unwrap(), fs::read(new.join(path)).unwrap(), "{path}");
     }

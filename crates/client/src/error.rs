@@ -1,7 +1,7 @@
 //! What goes wrong for a client, by blame.
 
 use taktwerk_channel::ChannelError;
-use taktwerk_crypto::{CryptoError, MessageSecurityMode, SecurityPolicy};
+use taktwerk_crypto::{CertificateRefusal, CryptoError, MessageSecurityMode, SecurityPolicy};
 use taktwerk_types::{DecodeError, StatusCode};
 
 /// Why a request or a connection failed.
@@ -12,7 +12,7 @@ pub enum ClientError {
     #[error("connection: {0}")]
     Connection(Box<str>),
     /// The server ended the connection with an Error message (Part 6 §7.1.2.5).
-    #[error("the server ended the connection: {status} {reason}")]
+    #[error("the server ended the connection: {status}{}{reason}", if .reason.is_empty() { "" } else { " " })]
     ServerClosed {
         /// The error.
         status: StatusCode,
@@ -134,6 +134,16 @@ pub enum Misuse {
 }
 
 impl ClientError {
+    /// Why this client refused the server's certificate, if it did. The reason is for the log of this end.
+    #[must_use]
+    pub fn refused_certificate(&self) -> Option<&CertificateRefusal> {
+        match self {
+            Self::Security(SecurityProblem::Crypto(CryptoError::Certificate(refusal)))
+            | Self::Channel(ChannelError::Crypto(CryptoError::Certificate(refusal))) => Some(refusal),
+            _ => None,
+        }
+    }
+
     /// The one status that stands for this failure.
     #[must_use]
     pub fn status(&self) -> StatusCode {

@@ -283,7 +283,9 @@ fn terminal_size() -> (usize, usize) {
 fn meant(table: &ConditionTable, which: &str) -> Result<Vec<ConditionEvent>, Failure> {
     let all: Vec<ConditionEvent> = table.sorted().into_iter().cloned().collect();
     if all.is_empty() {
-        return Err(Failure::Usage("there is no alarm that operators should see".to_owned()));
+        return Err(Failure::Usage(
+            "the list of alarms is empty: none is active or waits for an operator".to_owned(),
+        ));
     }
     if which == "all" {
         return Ok(all);
@@ -302,9 +304,12 @@ fn meant(table: &ConditionTable, which: &str) -> Result<Vec<ConditionEvent>, Fai
     }
     let names: Vec<String> =
         if found.is_empty() { all.iter().map(name).collect() } else { found.iter().map(name).collect() };
-    let why = if found.is_empty() { "names no alarm" } else { "names several alarms" };
     let shown = names.iter().take(8).cloned().collect::<Vec<_>>().join(", ");
-    Err(Failure::Usage(format!("{which} {why}: there is {shown}")))
+    Err(Failure::Usage(if found.is_empty() {
+        format!("no alarm in the list matches {which}; the list has {shown}")
+    } else {
+        format!("several alarms match {which}: {shown}; write more of one name, or its ConditionId")
+    }))
 }
 
 fn name(event: &ConditionEvent) -> String {
@@ -437,8 +442,9 @@ mod tests {
         assert_eq!(meant(&table, "ns=2;i=2").unwrap()[0].source_name, "Boiler/Level");
         assert_eq!(meant(&table, "all").unwrap().len(), 2);
         let several = meant(&table, "boiler").unwrap_err().to_string();
-        assert!(several.contains("names several alarms: there is Boiler/"), "{several}");
-        assert!(meant(&table, "pump").unwrap_err().to_string().contains("names no alarm"));
+        assert!(several.contains("several alarms match boiler: Boiler/"), "{several}");
+        let none = meant(&table, "pump").unwrap_err().to_string();
+        assert!(none.contains("no alarm in the list matches pump; the list has Boiler/"), "{none}");
         assert!(meant(&ConditionTable::new(), "all").is_err());
     }
 

@@ -259,13 +259,27 @@ fn refused(what: &str, status: StatusCode) -> Result<(), Failure> {
         StatusCode::BAD_NO_DELETE_RIGHTS => "; clients can delete what clients have added",
         _ => "",
     };
+    Err(Failure::BadStatus(refusal(what, status, advice)))
+}
+
+/// What was refused, why, and what to do. The advice goes on where the description's full stop is.
+fn refusal(what: &str, status: StatusCode, advice: &str) -> String {
     let why = status.description().unwrap_or_default();
-    Err(Failure::BadStatus(format!("{what}: {status}: {why}{advice}")))
+    let why = if advice.is_empty() { why } else { why.trim_end_matches('.') };
+    format!("{what}: {status}: {why}{advice}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refusal_is_one_sentence_with_its_advice() {
+        let status = StatusCode::BAD_NO_DELETE_RIGHTS;
+        let advised = refusal("cannot delete i=1", status, "; ask");
+        assert!(advised.ends_with("to be deleted; ask"), "{advised}");
+        assert!(refusal("cannot delete i=1", status, "").ends_with("to be deleted."));
+    }
 
     #[test]
     fn values_say_what_they_are() {

@@ -50,7 +50,7 @@ const FILE_LEN_MAX: u64 = 4 << 20;
 #[non_exhaustive]
 pub enum UsersError {
     /// The file cannot be read or written.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}{}", path.display(), advice(path, source))]
     File {
         /// The file.
         path: PathBuf,
@@ -312,6 +312,17 @@ impl Users {
     }
 }
 
+/// What makes a file of users that does not exist. If its folder is missing too, the path is probably wrong.
+fn advice(path: &Path, error: &io::Error) -> String {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let is_missing = error.kind() == io::ErrorKind::NotFound && folder.is_none_or(Path::is_dir);
+    if is_missing {
+        format!("; `taktwerk user add NAME --role ROLE --file {}` makes it", path.display())
+    } else {
+        String::new()
+    }
+}
+
 fn check_name(name: &str) -> Result<(), UsersError> {
     let is_fine = !name.is_empty()
         && name.len() <= NAME_LEN_MAX
@@ -337,6 +348,16 @@ mod tests {
         users.add("olaf", CANARY, vec!["Operator".into()]).unwrap();
         users.add("jörg \"x\"", b"another one", Vec::new()).unwrap();
         users
+    }
+
+    #[test]
+    fn a_file_that_does_not_exist_says_what_makes_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("users.toml");
+        let said = Users::load(&path).unwrap_err().to_string();
+        assert!(said.ends_with(&format!("--file {}` makes it", path.display())), "{said}");
+        let said = Users::load(&folder.path().join("no folder/users.toml")).unwrap_err().to_string();
+        assert!(said.contains("no folder") && !said.contains("makes it"), "{said}");
     }
 
     #[test]

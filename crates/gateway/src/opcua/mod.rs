@@ -6,8 +6,9 @@ use crate::value::Kind;
 use core::time::Duration;
 use std::path::PathBuf;
 use taktwerk::Client;
-use taktwerk_client::{ReconnectPolicy, Security as Wanted};
-use taktwerk_types::{BuiltInType, ExpandedNodeId, NodeId, Variant};
+use taktwerk::client::Error;
+use taktwerk_client::{ClientError, ReconnectPolicy, Security as Wanted};
+use taktwerk_types::{BuiltInType, ExpandedNodeId, NodeId, StatusCode, Variant};
 
 /// How connections are secured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,7 +108,30 @@ impl Remote {
         builder
             .connect()
             .await
-            .map_err(|error| Fault::Connect { target: self.target().to_owned(), reason: error.to_string() })
+            .map_err(|error| Fault::Connect { target: self.target().to_owned(), reason: self.reason(&error) })
+    }
+
+    /// Why there is no connection, and what to do if certificates are the reason.
+    fn reason(&self, error: &Error) -> String {
+        let Error::Client(error) = error else { return error.to_string() };
+        let pki = self.pki.display();
+        let is_untrusted = |status| status == StatusCode::BAD_CERTIFICATE_UNTRUSTED;
+        if error.refused_certificate().is_some_and(|refusal| is_untrusted(refusal.status())) {
+            return format!(
+                "{error}; if it is the right server, trust it with: taktwerk pki trust --pki {pki}"
+            );
+        }
+        match error {
+            // Servers do not tell strangers more than the first (Part 4 §6.1.3).
+            ClientError::ServerClosed { status, .. } | ClientError::Service { status, .. }
+                if *status == StatusCode::BAD_SECURITY_CHECKS_FAILED || is_untrusted(*status) =>
+            {
+                format!(
+                    "{error}; most likely it does not trust the certificate of the gateway yet ({pki}/own/certs)"
+                )
+            }
+            _ => error.to_string(),
+        }
     }
 }
 
@@ -170,6 +194,30 @@ pub fn kind_of(data_type: &NodeId, value: Option<&Variant>) -> Option<Kind> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use taktwerk_crypto::CryptoError;
+
+    #[test]
+    fn a_lack_of_trust_says_what_to_do_at_which_end() {
+        let remote = Remote {
+            url: "opc.tcp://plc".to_owned(),
+            security: Security::Best,
+            pki: PathBuf::from("pki-gateway"),
+            user: None,
+        };
+        let closed = |status| Error::from(ClientError::ServerClosed { status, reason: "".into() });
+        assert_eq!(
+            remote.reason(&closed(StatusCode::BAD_SECURITY_CHECKS_FAILED)),
+            "the server ended the connection: BadSecurityChecksFailed; most likely it does not trust the certificate \
+             of the gateway yet (pki-gateway/own/certs)"
+        );
+        let told = remote.reason(&closed(StatusCode::BAD_CERTIFICATE_UNTRUSTED));
+        assert!(told.ends_with("of the gateway yet (pki-gateway/own/certs)"), "{told}");
+        let refused = CryptoError::certificate(StatusCode::BAD_CERTIFICATE_UNTRUSTED, "no issuer");
+        let here = remote.reason(&ClientError::Channel(refused.into()).into());
+        assert!(here.ends_with("taktwerk pki trust --pki pki-gateway"), "{here}");
+        let full = remote.reason(&closed(StatusCode::BAD_TCP_NOT_ENOUGH_RESOURCES));
+        assert_eq!(full, "the server ended the connection: BadTcpNotEnoughResources");
+    }
 
     #[test]
     fn types_follow_the_data_type_then_the_value() {

@@ -204,7 +204,13 @@ fn place(target: &Target) -> io::Result<()> {
 }
 
 fn report(arguments: &RestoreArgs, targets: &[Target], output: Output) -> Result<(), Failure> {
-    let paths: Vec<String> = targets.iter().map(|target| target.path.display().to_string()).collect();
+    // Below the folder as it was named; elsewhere in full.
+    let real = arguments.folder.canonicalize().unwrap_or_else(|_| arguments.folder.clone());
+    let shown = |path: &Path| match path.strip_prefix(&real) {
+        Ok(inner) => arguments.folder.join(inner),
+        Err(_) => path.to_owned(),
+    };
+    let paths: Vec<String> = targets.iter().map(|target| shown(&target.path).display().to_string()).collect();
     if output.is_json() {
         return output.document(&json!({ "Files": paths, "DryRun": arguments.dry_run }));
     }

@@ -330,6 +330,13 @@ async fn a_client_fills_neither_the_disk_nor_the_table_of_handles() {
     assert_eq!(emil.write("big", handle, b"1").await, full);
     assert_eq!(emil.take("", node("a.txt"), "", true, "copy").await.map(drop), full);
     emil.close("big", handle).await.unwrap();
+    // A file that is written anew takes what it took before, however often that is.
+    for _ in 0..3 {
+        let handle = emil.open("big", 6).await.unwrap();
+        emil.write("big", handle, b"123456789").await.unwrap();
+        assert_eq!(emil.write("big", handle, b"1").await, full);
+        emil.close("big", handle).await.unwrap();
+    }
     emil.delete("", node("big")).await.unwrap();
     emil.take("", node("inner/b.txt"), "", true, "copy").await.unwrap_err();
     emil.take("inner", node("inner/b.txt"), "", true, "copy").await.unwrap();

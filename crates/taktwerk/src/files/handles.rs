@@ -124,9 +124,11 @@ impl Open {
         Ok(())
     }
 
-    /// Empties the file.
-    pub(super) fn erase(&mut self) -> Result<(), StatusCode> {
-        self.file.set_len(0).map_err(|error| status_of(&error))
+    /// Empties the file. Gives the bytes that it had.
+    pub(super) fn erase(&mut self) -> Result<u64, StatusCode> {
+        let size = self.file.metadata().map_err(|error| status_of(&error))?.len();
+        self.file.set_len(0).map_err(|error| status_of(&error))?;
+        Ok(size)
     }
 
     pub(super) fn position(&self) -> u64 {

@@ -84,7 +84,7 @@ fn open_file(
     let (number, open) = lock(&inner.handles).open(caller, at, mode, open)?;
     if mode.erase {
         // Now nobody else has it open.
-        lock(&open).erase()?;
+        shared.shrink(lock(&open).erase()?);
     }
     Ok(number)
 }
@@ -166,7 +166,8 @@ fn create_directory(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs
     let (target, shared) = writable(inner, caller)?;
     let route = new_route(inner, &target, &shared, &inputs.text()?)?;
     shared.folder.create_directory(&route).map_err(|error| status_of(&error))?;
-    Ok(vec![shown(inner, target.folder, &route)?.into()])
+    let node = nodes::show(inner, Target { route, is_directory: true, ..target });
+    Ok(vec![node.ok_or(StatusCode::BAD_RESOURCE_UNAVAILABLE)?.into()])
 }
 
 /// CreateFile (Part 20 §4.3.4).
@@ -175,9 +176,9 @@ fn create_file(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> 
     let route = new_route(inner, &target, &shared, &inputs.text()?)?;
     let opens: bool = inputs.take()?;
     shared.folder.create_file(&route).map_err(|error| status_of(&error))?;
-    let node = shown(inner, target.folder, &route)?;
+    let file = Target { route, is_directory: false, ..target };
+    let node = nodes::show(inner, file.clone()).ok_or(StatusCode::BAD_RESOURCE_UNAVAILABLE)?;
     let handle = if opens {
-        let file = Target { route, is_directory: false, ..target };
         // Part 20 §4.3.4: it is opened for reading and writing.
         open_file(inner, caller, (&file, &shared), OpenMode::new(3)?)?
     } else {

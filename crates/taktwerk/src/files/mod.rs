@@ -110,6 +110,13 @@ struct Shared {
 }
 
 impl Shared {
+    /// Notes that a file has become shorter.
+    fn shrink(&self, bytes: u64) {
+        // The number is set anew at any time, so it may be less than what is taken from it.
+        let less = |used: u64| Some(used.saturating_sub(bytes));
+        let _ = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    }
+
     /// Notes that a file grows.
     fn grow(&self, bytes: u64) -> Result<(), StatusCode> {
         if bytes == 0 {

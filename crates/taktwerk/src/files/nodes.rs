@@ -199,29 +199,55 @@ pub(super) fn refresh(inner: &Arc<Inner>, number: usize) -> std::io::Result<()> 
         if by_route.contains_key(&entry.route) {
             continue;
         }
-        let Some((directory, name)) = entry.route.split() else { continue };
-        let Some(parent) = by_route.get(&directory).cloned() else { continue };
-        let id = child_id(&parent, name);
-        let browse_name = QualifiedName::new(shared.namespace, name);
+        let Some((directory, _)) = entry.route.split() else { continue };
+        let Some(parent) = by_route.get(&directory) else { continue };
         let target = Target { folder: number, route: entry.route.clone(), is_directory: entry.is_directory };
-        let added = if entry.is_directory {
-            add_directory(inner, &shared, &id, browse_name, &parent).map_err(|error| error.to_string())
-        } else {
-            add_file(inner, &shared, &target, &id, browse_name, &parent).map_err(|error| error.to_string())
-        };
-        match added {
-            Ok(()) => {
-                lock(&inner.nodes).insert(id.clone(), target);
-                by_route.insert(entry.route.clone(), id);
-                is_changed = true;
-            }
-            Err(error) => tracing::warn!(name, error, "a file is not shown"),
+        if let Some(id) = add(inner, &shared, target, parent) {
+            by_route.insert(entry.route.clone(), id);
+            is_changed = true;
         }
     }
     if is_changed {
         inner.space.raise_model_changes(now());
     }
     Ok(())
+}
+
+/// Adds the node of something that is on disk; `None` if that is not possible.
+fn add(inner: &Arc<Inner>, shared: &Arc<Shared>, target: Target, parent: &NodeId) -> Option<NodeId> {
+    let (_, name) = target.route.split()?;
+    let id = child_id(parent, name);
+    let browse_name = QualifiedName::new(shared.namespace, name);
+    let added = if target.is_directory {
+        add_directory(inner, shared, &id, browse_name, parent).map_err(|error| error.to_string())
+    } else {
+        add_file(inner, shared, &target, &id, browse_name, parent).map_err(|error| error.to_string())
+    };
+    match added {
+        Ok(()) => {
+            lock(&inner.nodes).insert(id.clone(), target);
+            Some(id)
+        }
+        Err(error) => {
+            tracing::warn!(name, error, "a file is not shown");
+            None
+        }
+    }
+}
+
+/// Shows something new, without looking at the whole folder: a client may add very many files. Gives its node.
+pub(super) fn show(inner: &Arc<Inner>, target: Target) -> Option<NodeId> {
+    let _changing = lock(&inner.changing);
+    // Somebody may have looked at the folder meanwhile.
+    if let Some(id) = find(inner, target.folder, &target.route) {
+        return Some(id);
+    }
+    let shared = inner.folder(target.folder).ok()?;
+    let (directory, _) = target.route.split()?;
+    let parent = find(inner, target.folder, &directory)?;
+    let id = add(inner, &shared, target, &parent)?;
+    inner.space.raise_model_changes(now());
+    Some(id)
 }
 
 /// The node of a route.

@@ -110,6 +110,12 @@ impl Management {
         }
     }
 
+    /// The sessions of a changed user end when its answer had time to reach the client. Another change does not put off
+    /// the end that is due.
+    fn end_soon(&self) {
+        self.inner().ending.get_or_insert_with(|| Instant::now() + FAREWELL);
+    }
+
     fn publish(self: &Arc<Self>, inner: &Inner) -> Vec<String> {
         let mut authorization = inner.base.clone();
         let unknown = self.store.grant(&mut authorization);

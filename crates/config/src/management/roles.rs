@@ -292,9 +292,14 @@ fn remove_identity(management: &Arc<Management>, caller: &CallContext, mut input
             is_removed = true;
         }
         match remove(&mut role.identities, &Identity(rule)) {
-            Err(_) if is_removed => Ok(()),
-            other => other,
+            Err(_) if is_removed => {}
+            other => other?,
         }
+        let has_administrators = role.name != "SecurityAdmin"
+            || !role.identities.is_empty()
+            || users.iter().any(|user| !user.disabled && user.roles.contains(&role.name));
+        // Nobody could give the role back through the server.
+        if has_administrators { Ok(()) } else { Err(StatusCode::BAD_REQUEST_NOT_ALLOWED.into()) }
     })
 }
 

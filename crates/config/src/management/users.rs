@@ -1,8 +1,8 @@
 //! The UserManagement object (Part 18 §5.2).
 
 use super::arguments::Inputs;
-use super::{FAREWELL, Management, Outcome, Refused, administers, method};
-use crate::users::{PASSWORD_LEN_MAX, PASSWORD_LEN_MIN, User};
+use super::{Management, Outcome, Refused, administers, method};
+use crate::users::{PASSWORD_LEN_MAX, PASSWORD_LEN_MIN, User, check_password};
 use core::time::Duration;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -170,7 +170,7 @@ fn modify_user(management: &Arc<Management>, caller: &CallContext, mut inputs: I
     changed.map_err(|refused| refused.0)?;
     if caller.user.as_deref() == Some(name.as_str()) {
         // The session ends if its password was changed, but not before it has the answer.
-        management.inner().ending = Some(Instant::now() + FAREWELL);
+        management.end_soon();
     } else {
         management.users_changed();
     }
@@ -209,13 +209,15 @@ fn change_password(management: &Arc<Management>, caller: &CallContext, mut input
     if user.no_change_by_user {
         return Err(StatusCode::BAD_NOT_SUPPORTED);
     }
+    // Before the old one is compared: who knows it could have hashes computed without end.
+    check_password(new.as_bytes()).map_err(|error| Refused::from(error).0)?;
+    if old == new {
+        return Err(StatusCode::BAD_ALREADY_EXISTS);
+    }
     management.inner().attempts.check(name, Instant::now())?;
     if !users.verify(name, old.as_bytes()) {
         management.inner().attempts.failed(name, Instant::now());
         return Err(StatusCode::BAD_IDENTITY_TOKEN_INVALID);
-    }
-    if old == new {
-        return Err(StatusCode::BAD_ALREADY_EXISTS);
     }
     let seen = management.store.credential(user);
     let changed = management.store.change(|users| -> Result<(), Refused> {
@@ -228,9 +230,8 @@ fn change_password(management: &Arc<Management>, caller: &CallContext, mut input
         Ok(())
     });
     changed.map_err(|refused| refused.0)?;
-    let mut inner = management.inner();
-    inner.attempts.succeeded(name);
-    inner.ending = Some(Instant::now() + FAREWELL);
+    management.inner().attempts.succeeded(name);
+    management.end_soon();
     Ok(Vec::new())
 }
 

@@ -194,6 +194,14 @@ impl Users {
             source: io::Error::other(error.to_string()),
         })?;
         let text = format!("# Users of a Taktwerk server. Change it with `taktwerk user`.\n\n{body}");
+        if text.len() as u64 > FILE_LEN_MAX {
+            // It could be written, but the next start would not read it.
+            let problem = format!(
+                "the users and roles would take {} bytes, and {FILE_LEN_MAX} are read; remove some of them",
+                text.len()
+            );
+            return Err(UsersError::File { path: path.to_owned(), source: io::Error::other(problem) });
+        }
         file::replace(path, text.as_bytes(), file::PRIVATE)
             .map_err(|source| UsersError::File { path: path.to_owned(), source })
     }
@@ -331,7 +339,7 @@ fn check_name(name: &str) -> Result<(), UsersError> {
     if is_fine { Ok(()) } else { Err(UsersError::Name) }
 }
 
-fn check_password(password: &[u8]) -> Result<(), UsersError> {
+pub(crate) fn check_password(password: &[u8]) -> Result<(), UsersError> {
     let characters = core::str::from_utf8(password).map_or(0, |text| text.chars().count());
     let is_fine = characters >= PASSWORD_LEN_MIN && password.len() <= PASSWORD_LEN_MAX;
     if is_fine { Ok(()) } else { Err(UsersError::Password) }
@@ -404,6 +412,18 @@ mod tests {
         users.remove("olaf").unwrap();
         assert!(matches!(users.remove("olaf"), Err(UsersError::Unknown(_))));
         assert_eq!(users.iter().len(), 1);
+    }
+
+    #[test]
+    fn a_file_that_could_not_be_read_again_is_not_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("users.toml");
+        let mut users = some();
+        users.save(&path).unwrap();
+        let before = std::fs::read(&path).unwrap();
+        users.edit("olaf", |user| user.description = "x".repeat(4 << 20)).unwrap();
+        assert!(users.save(&path).unwrap_err().to_string().contains("remove some"));
+        assert_eq!(std::fs::read(&path).unwrap(), before);
     }
 
     #[test]

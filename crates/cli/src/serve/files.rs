@@ -2,7 +2,10 @@
 
 use super::ServeError;
 use crate::failure::Failure;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Thread;
+use std::time::Duration;
 use taktwerk::Server;
 use taktwerk::files::FileSystem;
 use taktwerk_config::ConfigFile;
@@ -10,12 +13,11 @@ use taktwerk_config::ConfigFile;
 /// How often it is looked at what others have changed in the folders.
 const REFRESH_EVERY: Duration = Duration::from_secs(5);
 
-/// The folders of a running server.
+/// The folders of a running server. Others change them too, so a thread looks at them: a disk that hangs costs this thread,
+/// and neither reloading nor the end of the server.
 pub(super) struct Shares {
-    files: FileSystem,
-    next: Instant,
-    /// Said once, until it works again.
-    is_broken: bool,
+    end: Arc<AtomicBool>,
+    thread: Thread,
 }
 
 impl Shares {
@@ -33,21 +35,34 @@ impl Shares {
                 ))
             })?;
         }
-        Ok(Some(Self { files, next: Instant::now() + REFRESH_EVERY, is_broken: false }))
+        let end = Arc::new(AtomicBool::new(false));
+        let ended = Arc::clone(&end);
+        let builder = std::thread::Builder::new().name("files".to_owned()).stack_size(256 << 10);
+        let started = builder.spawn(move || refresh(&files, &ended));
+        let started =
+            started.map_err(|error| Failure::Environment(format!("cannot start a thread: {error}")))?;
+        Ok(Some(Self { end, thread: started.thread().clone() }))
     }
+}
 
-    /// Looks at the folders when it is time.
-    pub(super) fn tick(&mut self) {
-        if Instant::now() < self.next {
-            return;
-        }
-        let refreshed = self.files.refresh();
-        // Counted from the end: a slow disk is not asked all the time.
-        self.next = Instant::now() + REFRESH_EVERY;
-        match refreshed {
-            Ok(()) => self.is_broken = false,
-            Err(error) if !self.is_broken => {
-                self.is_broken = true;
+impl Drop for Shares {
+    fn drop(&mut self) {
+        self.end.store(true, Ordering::Relaxed);
+        // It is not waited for: the disk may hang.
+        self.thread.unpark();
+    }
+}
+
+/// Looks at the folders until the end. Counted from the end of each look: a slow disk is not asked all the time.
+fn refresh(files: &FileSystem, end: &AtomicBool) {
+    // Said once, until it works again.
+    let mut is_broken = false;
+    while !end.load(Ordering::Relaxed) {
+        std::thread::park_timeout(REFRESH_EVERY);
+        match files.refresh() {
+            Ok(()) => is_broken = false,
+            Err(error) if !is_broken => {
+                is_broken = true;
                 tracing::error!(%error, "a folder of [[files]] cannot be read; clients see what was there before");
             }
             Err(_) => {}

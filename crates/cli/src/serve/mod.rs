@@ -335,9 +335,6 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
                 "the server ended by itself; see the log, then start it again".to_owned(),
             ));
         }
-        if let Some(shares) = &mut shares {
-            shares.tick();
-        }
         if let Some(configured) = &mut configured {
             configured.refresh();
             if let Some(reload) = &mut reload {
@@ -353,6 +350,7 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
     }
     supervisor::stopping();
     drop(watchdog);
+    drop(shares);
     drop(memory);
     #[cfg(feature = "web")]
     drop(dashboard);

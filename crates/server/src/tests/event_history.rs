@@ -27,8 +27,13 @@ struct Kept {
 
 impl Kept {
     fn new(writable: bool) -> Self {
+        Self::with(writable, |_| {})
+    }
+
+    fn with(writable: bool, change: impl FnOnce(&mut ServerConfig)) -> Self {
         let utc = UtcTime::parse("2026-01-01T00:00:00Z").unwrap();
-        let config = ServerConfig::new("Test", APPLICATION, URL, utc);
+        let mut config = ServerConfig::new("Test", APPLICATION, URL, utc);
+        change(&mut config);
         let space = Arc::new(AddressSpace::with_recorder(1, 64, 64, APPLICATION));
         let store = Arc::new(MemoryStore::new(100_000));
         space.set_history_store(Arc::clone(&store) as Arc<dyn HistoryStore>);
@@ -180,6 +185,38 @@ fn events_are_read_by_time_and_filter_and_go_on_at_continuation_points() {
     // A Variable has no events.
     let result = kept.read_of(&mut client, NodeId::numeric(1, 1), &details(start, end, 0, None), &[]);
     assert_eq!(result.status_code, StatusCode::BAD_HISTORY_OPERATION_UNSUPPORTED);
+}
+
+#[test]
+fn a_node_that_is_named_often_does_not_cost_as_often() {
+    let mut kept = Kept::with(false, |config| config.limits.history_raw_values_max = 1_500);
+    for number in 0..2_100 {
+        kept.raise(number, if number == 1_500 { 900 } else { 1 });
+        if number % 50 == 49 {
+            kept.record();
+        }
+    }
+    let mut client = kept.server.session();
+    let details = ReadEventDetails {
+        num_values_per_node: 0,
+        start_time: kept.time(0),
+        end_time: kept.time(5_000),
+        filter: filter(Some(900)),
+    };
+    let node = HistoryReadValueId { node_id: object_ids::SERVER.into(), ..Default::default() };
+    let request = HistoryReadRequest {
+        request_header: client.header(),
+        history_read_details: ExtensionObject::new(&details),
+        timestamps_to_return: TimestampsToReturn::SOURCE,
+        nodes_to_read: vec![node; 3],
+        ..Default::default()
+    };
+    let results = client.call(&mut kept.server, &request).unwrap().results;
+    let found: Vec<_> = results.iter().map(severities).collect();
+    assert_eq!(found, [vec![900], vec![], vec![]]);
+    // Each goes on where it was.
+    let second = kept.read(&mut client, &details, results[1].continuation_point.as_bytes());
+    assert_eq!(severities(&second), [900]);
 }
 
 #[test]

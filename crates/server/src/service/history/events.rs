@@ -194,10 +194,11 @@ impl EventJob {
     fn run(self) -> Vec<u8> {
         let mut out = Vec::new();
         encode_len(self.nodes.len(), &mut out);
-        let mut left = self.bounds.values_max;
+        // Of all nodes together: a request may name one node a thousand times.
+        let (mut left, mut raw) = (self.bounds.values_max, self.bounds.raw_max);
         for node in &self.nodes {
             let before = out.len();
-            if let Err(status) = self.one(node, &mut left, &mut out) {
+            if let Err(status) = self.one(node, (&mut left, &mut raw), &mut out) {
                 out.truncate(before);
                 encode_failure(status, &mut out);
             }
@@ -207,7 +208,12 @@ impl EventJob {
         out
     }
 
-    fn one(&self, node: &NodeRead, left: &mut usize, out: &mut Vec<u8>) -> Result<(), StatusCode> {
+    fn one(
+        &self,
+        node: &NodeRead,
+        (left, raw): (&mut usize, &mut usize),
+        out: &mut Vec<u8>,
+    ) -> Result<(), StatusCode> {
         let target = node.target.as_ref().map_err(|status| *status)?;
         let mut position = if node.continuation.is_empty() {
             self.position.clone()
@@ -230,7 +236,7 @@ impl EventJob {
             let at = body.len();
             encode_len(0, body);
             let len_max = self.bounds.len_max.saturating_sub(out.len());
-            is_done = self.events(target, filter, &mut position, (*left, len_max), &mut count, body);
+            is_done = self.events(target, filter, &mut position, (*left, len_max), (&mut count, raw), body);
             if let Some(gap) = body.get_mut(at..at + 4) {
                 gap.copy_from_slice(&u32::try_from(count).unwrap_or(u32::MAX).to_le_bytes());
             }
@@ -250,19 +256,18 @@ impl EventJob {
         Ok(())
     }
 
-    /// Appends events until there are enough. Says whether there are no more.
+    /// Appends events until there are enough, or no more of them may be looked at. Says whether there are no more.
     fn events(
         &self,
         target: &Target,
         filter: &EventFilter,
         position: &mut EventPosition,
         (count_max, len_max): (usize, usize),
-        count: &mut usize,
+        (count, raw): (&mut usize, &mut usize),
         body: &mut Vec<u8>,
     ) -> Result<bool, StatusCode> {
         let page = if position.page == 0 { usize::MAX } else { position.page };
         let count_max = page.min(count_max).min(position.left.unwrap_or(usize::MAX));
-        let mut looked_at = 0;
         loop {
             let mut batch: Vec<(EventCursor, StoredEvent)> = Vec::new();
             let (store, key) = (&target.history.store, &target.history.key);
@@ -273,12 +278,12 @@ impl EventJob {
                     error.status
                 })?;
             let is_last = batch.len() < BATCH;
+            *raw = raw.saturating_sub(batch.len());
             for (cursor, stored) in batch {
                 if *count >= count_max || (*count > 0 && body.len() > len_max) {
                     return Ok(position.left == Some(0));
                 }
                 position.after = Some(cursor);
-                looked_at += 1;
                 let event = self.space.shared_event_again(NewEvent::again(stored));
                 let may_see = event
                     .access()
@@ -293,7 +298,7 @@ impl EventJob {
             if is_last {
                 return Ok(true);
             }
-            if looked_at >= self.bounds.raw_max {
+            if *raw == 0 {
                 // Others have their turn; the client asks on.
                 return Ok(false);
             }

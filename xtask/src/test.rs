@@ -65,7 +65,7 @@ const STEPS: &[Step] = &[
         "cargo",
         &["test", "-p", "taktwerk-history", "--features", "postgres", "--lib", "postgres"],
     ),
-    step("campaign, 2 000 seeds", "cargo", &["xtask", "simulate", "--seeds", "2000"]),
+    step("campaign, 2 000 seeds", "cargo", &["xtask", "simulate", "--development", "--seeds", "2000"]),
     // The steps above build the command with the attacks, which its default build does not have.
     slow("default build of the command", "cargo", &["test", "-p", "taktwerk-cli", "--test", "flood"]),
     slow("packages", "cargo", &["xtask", "dist", "--development"]),

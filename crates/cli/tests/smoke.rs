@@ -144,7 +144,9 @@ fn failures_have_their_exit_codes_and_say_what_to_do() {
     assert!(stderr(2, &["read", url, "i=2258#Valeu"]).contains("did you mean Value?"));
     assert!(stderr(2, &["read", url, "i=2258", "-a", "Vale"]).contains("did you mean Value?"));
     assert!(stderr(3, &["read", url, "i=84", "--policy", "Basic256Sha256"]).contains("--policy None"));
-    assert!(stderr(2, &["call", url, "/Objects/2:Plant/2:Boiler/2:Temperature"]).contains("node class Variable"));
+    assert!(
+        stderr(2, &["call", url, "/Objects/2:Plant/2:Boiler/2:Temperature"]).contains("node class Variable")
+    );
     assert!(stderr(2, &["read", url, "nsu=urn:nowhere;i=1"]).contains("urn:taktwerk:interop"));
     assert!(stderr(3, &["read", "127.0.0.1:1", "i=84"]).contains("refused"));
     assert!(stderr(2, &["read", url, "i=84", "--policy", "Basic512"]).contains("Aes256_Sha256_RsaPss"));

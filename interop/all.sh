@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# Everything with other stacks: run.sh, pubsub.sh, brokers.sh, security.sh, history.sh, gateway.sh, capture.sh and the laboratory's quick peers, side
+# Everything with other stacks: run.sh, pubsub.sh, brokers.sh, security.sh, history.sh, nodes.sh, gateway.sh, capture.sh and the laboratory's quick peers, side
 # by side, because each of them mostly waits.
 #
 #   PROGRAMS=DIR all.sh     takes our programs from there instead of building them
@@ -16,7 +16,7 @@ PUBSUB_TOO=1 "$here/open62541/build.sh" "$peers/open62541" || exit
 
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
-for script in run pubsub brokers security history gateway capture peers; do
+for script in run pubsub brokers security history nodes gateway capture peers; do
     arguments=''
     [ "$script" != peers ] || arguments=quick
     {
@@ -27,7 +27,7 @@ for script in run pubsub brokers security history gateway capture peers; do
 done
 wait
 status=0
-for script in run pubsub brokers security history gateway capture peers; do
+for script in run pubsub brokers security history nodes gateway capture peers; do
     echo "== $script.sh"
     cat "$logs/$script"
     [ "$(cat "$logs/$script.status")" = 0 ] || { echo "$script.sh ended with $(cat "$logs/$script.status")"; status=1; }

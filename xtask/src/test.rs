@@ -71,7 +71,7 @@ const STEPS: &[Step] = &[
     slow("packages", "cargo", &["xtask", "dist", "--development"]),
     slow("models of the slots", "cargo", &["xtask", "loom"]),
     slow("interoperability", "interop/all.sh", &[]),
-    slow("fuzzing", "fuzz/run.sh", &["4"]),
+    slow("fuzzing", "fuzz/run.sh", &["2"]),
     // The step "tests" runs 500 of them.
     Step {
         environment: &[("TAKTWERK_SIM_SEEDS", "20000")],

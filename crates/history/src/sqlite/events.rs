@@ -1,7 +1,7 @@
 //! Events, one row each.
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
-use taktwerk_server::history::{EventCursor, Order, Perform, Span, StoredEvent, merge_event};
+use taktwerk_server::history::{EventCursor, Order, Perform, Sees, Span, StoredEvent, merge_event};
 use taktwerk_types::{ByteString, StatusCode, UtcTime};
 
 /// Files that were made before there were events get the table when they are opened.
@@ -97,11 +97,12 @@ pub(super) fn update(
     node: &str,
     perform: Perform,
     events: Vec<StoredEvent>,
+    sees: Sees<'_>,
 ) -> Result<Vec<StatusCode>, rusqlite::Error> {
     let one = |event: StoredEvent| {
         let known = known(transaction, node, &event.event_id())?;
         let cursor = known.as_ref().map(|(cursor, _)| *cursor);
-        let (stored, status) = merge_event(perform, known.map(|(_, known)| known), event);
+        let (stored, status) = merge_event(perform, known.map(|(_, known)| known), event, sees);
         if let Some(stored) = stored {
             cursor.map_or(Ok(()), |cursor| delete(transaction, cursor))?;
             insert(transaction, node, &stored)?;
@@ -115,11 +116,11 @@ pub(super) fn remove(
     transaction: &Transaction<'_>,
     node: &str,
     ids: &[ByteString],
+    sees: Sees<'_>,
 ) -> Result<Vec<StatusCode>, rusqlite::Error> {
-    let one = |id: &ByteString| {
-        let query = "DELETE FROM event WHERE node = ? AND event_id = ?";
-        let count = transaction.execute(query, params![node, id.as_bytes()])?;
-        Ok(if count > 0 { StatusCode::GOOD } else { StatusCode::BAD_NO_ENTRY_EXISTS })
+    let one = |id: &ByteString| match known(transaction, node, id)? {
+        Some((cursor, event)) if sees(&event) => delete(transaction, cursor).map(|()| StatusCode::GOOD),
+        _ => Ok(StatusCode::BAD_NO_ENTRY_EXISTS),
     };
     ids.iter().map(one).collect()
 }

@@ -22,8 +22,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use taktwerk_schema::Annotation;
 use taktwerk_server::history::{
-    EventCursor, HistoryStore, HistoryValue, Modification, ModifiedValue, NodeKey, Order, Perform, Span,
-    StoreError, StoredEvent,
+    EventCursor, HistoryStore, HistoryValue, Modification, ModifiedValue, NodeKey, Order, Perform, Sees,
+    Span, StoreError, StoredEvent,
 };
 use taktwerk_types::{ByteString, StatusCode, UtcTime, Variant};
 
@@ -511,12 +511,18 @@ impl HistoryStore for SqliteStore {
         node: &NodeKey,
         perform: Perform,
         events: Vec<StoredEvent>,
+        sees: Sees<'_>,
     ) -> Result<Vec<StatusCode>, StoreError> {
-        self.changing(|transaction| events::update(transaction, node, perform, events))
+        self.changing(|transaction| events::update(transaction, node, perform, events, sees))
     }
 
-    fn delete_events(&self, node: &NodeKey, ids: &[ByteString]) -> Result<Vec<StatusCode>, StoreError> {
-        self.changing(|transaction| events::remove(transaction, node, ids))
+    fn delete_events(
+        &self,
+        node: &NodeKey,
+        ids: &[ByteString],
+        sees: Sees<'_>,
+    ) -> Result<Vec<StatusCode>, StoreError> {
+        self.changing(|transaction| events::remove(transaction, node, ids, sees))
     }
 
     fn read_modified(

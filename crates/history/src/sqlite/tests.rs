@@ -272,10 +272,10 @@ fn events_are_what_the_store_in_memory_has() {
     let statuses = stores.map(|store| {
         store.append_events(&node, &events).unwrap();
         let changed = vec![event(7, 9), event(100, 9)];
-        let replaced = store.update_events(&node, Perform::Replace, changed.clone()).unwrap();
-        let inserted = store.update_events(&node, Perform::Insert, changed).unwrap();
+        let replaced = store.update_events(&node, Perform::Replace, changed.clone(), &|_| true).unwrap();
+        let inserted = store.update_events(&node, Perform::Insert, changed, &|_| true).unwrap();
         let ids = [event(3, 0).event_id(), event(3, 0).event_id()];
-        [replaced, inserted, store.delete_events(&node, &ids).unwrap()].concat()
+        [replaced, inserted, store.delete_events(&node, &ids, &|_| true).unwrap()].concat()
     });
     assert_eq!(statuses[0], statuses[1]);
     assert_eq!(statuses[0].iter().filter(|status| **status == StatusCode::BAD_NO_ENTRY_EXISTS).count(), 2);

@@ -2,8 +2,8 @@
 
 use super::event::StoredEvent;
 use super::store::{
-    EventCursor, HistoryStore, HistoryValue, Modification, ModifiedValue, NodeKey, Order, Perform, Span,
-    StoreError, merge_event,
+    EventCursor, HistoryStore, HistoryValue, Modification, ModifiedValue, NodeKey, Order, Perform, Sees,
+    Span, StoreError, merge_event,
 };
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -122,13 +122,14 @@ impl HistoryStore for MemoryStore {
         node: &NodeKey,
         perform: Perform,
         events: Vec<StoredEvent>,
+        sees: Sees<'_>,
     ) -> Result<Vec<StatusCode>, StoreError> {
         let mut all = self.lock();
         let series = all.entry(NodeKey::clone(node)).or_default();
         let one = |event: StoredEvent| {
             let known = series.take_event(&event.event_id());
             let (stored, status) =
-                merge_event(perform, known.as_ref().map(|(_, known)| known.clone()), event);
+                merge_event(perform, known.as_ref().map(|(_, known)| known.clone()), event, sees);
             match (stored, known) {
                 (Some(event), _) => series.add_event(event, self.values_max),
                 (None, Some((cursor, known))) => drop(series.events.insert(cursor, known)),
@@ -139,11 +140,20 @@ impl HistoryStore for MemoryStore {
         Ok(events.into_iter().map(one).collect())
     }
 
-    fn delete_events(&self, node: &NodeKey, ids: &[ByteString]) -> Result<Vec<StatusCode>, StoreError> {
+    fn delete_events(
+        &self,
+        node: &NodeKey,
+        ids: &[ByteString],
+        sees: Sees<'_>,
+    ) -> Result<Vec<StatusCode>, StoreError> {
         let mut all = self.lock();
         let series = all.entry(NodeKey::clone(node)).or_default();
         let one = |id: &ByteString| match series.take_event(id) {
-            Some(_) => StatusCode::GOOD,
+            Some((_, event)) if sees(&event) => StatusCode::GOOD,
+            Some((cursor, event)) => {
+                series.events.insert(cursor, event);
+                StatusCode::BAD_NO_ENTRY_EXISTS
+            }
             None => StatusCode::BAD_NO_ENTRY_EXISTS,
         };
         Ok(ids.iter().map(one).collect())

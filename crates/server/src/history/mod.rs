@@ -21,11 +21,11 @@ pub(crate) mod update;
 pub use event::StoredEvent;
 pub use memory::MemoryStore;
 pub use rule::Rule;
-pub use store::merge_event;
 pub use store::{
     EventCursor, HistoryStore, HistoryValue, Modification, ModifiedValue, NodeKey, Order, Perform, Span,
     StoreError,
 };
+pub use store::{Sees, merge_event};
 
 use aggregate::Configuration;
 use std::sync::Arc;

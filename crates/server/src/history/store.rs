@@ -122,9 +122,31 @@ pub struct EventCursor {
     pub number: i64,
 }
 
+/// Whether somebody who changes events sees one of them: at the node that they have named, with the roles that they have.
+pub type Sees<'a> = &'a dyn Fn(&StoredEvent) -> bool;
+
 /// Inserts or changes one event as [`HistoryStore::update_events`] has it: `known` is the one with its id. Gives what is to be
 /// stored, if anything, and the status (Part 11 §6.9.4).
 pub fn merge_event(
+    perform: Perform,
+    known: Option<StoredEvent>,
+    event: StoredEvent,
+    sees: Sees<'_>,
+) -> (Option<StoredEvent>, StatusCode) {
+    if known.as_ref().is_some_and(|known| !sees(known)) {
+        // It belongs to somebody else. The EventId is taken all the same.
+        let is_replaced = perform == Perform::Replace;
+        let status = if is_replaced { StatusCode::BAD_NO_ENTRY_EXISTS } else { StatusCode::BAD_ENTRY_EXISTS };
+        return (None, status);
+    }
+    let (stored, status) = merged(perform, known, event);
+    match stored {
+        Some(stored) if !sees(&stored) => (None, StatusCode::BAD_USER_ACCESS_DENIED),
+        stored => (stored, status),
+    }
+}
+
+fn merged(
     perform: Perform,
     known: Option<StoredEvent>,
     event: StoredEvent,
@@ -305,7 +327,8 @@ pub trait HistoryStore: Send + Sync + fmt::Debug {
     }
 
     /// Inserts, replaces or updates events, which are told apart by their EventIds; gives a status for each. What replaces
-    /// an event replaces the fields that it has.
+    /// an event replaces the fields that it has. Only events that `sees` lets pass are changed, and only into such events:
+    /// [`merge_event`] decides.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -314,17 +337,23 @@ pub trait HistoryStore: Send + Sync + fmt::Debug {
         node: &NodeKey,
         perform: Perform,
         events: Vec<StoredEvent>,
+        sees: Sees<'_>,
     ) -> Result<Vec<StatusCode>, StoreError> {
-        let _ = (node, perform, events);
+        let _ = (node, perform, events, sees);
         Err(unsupported())
     }
 
-    /// Deletes events by their EventIds; gives a status for each.
+    /// Deletes events by their EventIds; gives a status for each. Those that `sees` does not let pass are not there.
     ///
     /// # Errors
     /// Nothing was deleted.
-    fn delete_events(&self, node: &NodeKey, ids: &[ByteString]) -> Result<Vec<StatusCode>, StoreError> {
-        let _ = (node, ids);
+    fn delete_events(
+        &self,
+        node: &NodeKey,
+        ids: &[ByteString],
+        sees: Sees<'_>,
+    ) -> Result<Vec<StatusCode>, StoreError> {
+        let _ = (node, ids, sees);
         Err(unsupported())
     }
 

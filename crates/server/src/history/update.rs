@@ -2,18 +2,22 @@
 
 use super::NodeHistory;
 use super::event::StoredEvent;
-use super::store::{HistoryValue, Modification, Perform, Span, StoreError};
+use super::store::{HistoryValue, Modification, Perform, Sees, Span, StoreError};
 use std::sync::Arc;
 use taktwerk_schema::{Annotation, HistoryUpdateResult};
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{ByteString, Encode, StatusCode, UtcTime};
 
+/// [`Sees`] that goes with a job.
+pub(crate) type SeesOwned = Box<dyn Fn(&StoredEvent) -> bool + Send>;
+
 /// One operation of a HistoryUpdate.
-#[derive(Debug)]
 pub(crate) struct NodeUpdate {
     /// The history to change, or why it cannot be changed.
     pub(crate) target: Result<Arc<NodeHistory>, StatusCode>,
     pub(crate) change: Change,
+    /// Which events whoever asks sees at the node; they change no others.
+    pub(crate) sees: Option<SeesOwned>,
 }
 
 /// What is to be done.
@@ -33,7 +37,6 @@ pub(crate) enum Change {
 }
 
 /// A HistoryUpdate.
-#[derive(Debug)]
 pub(crate) struct UpdateJob {
     pub(crate) updates: Vec<NodeUpdate>,
     pub(crate) by: Modification,
@@ -46,9 +49,10 @@ impl UpdateJob {
         encode_len(self.updates.len(), &mut out);
         let mut statuses = Vec::with_capacity(self.updates.len());
         for update in self.updates {
-            let NodeUpdate { target, change } = update;
+            let NodeUpdate { target, change, sees } = update;
+            let sees = |event: &StoredEvent| sees.as_ref().is_some_and(|sees| sees(event));
             let result = target.and_then(|target| {
-                change.run(&target, &self.by).map_err(|error| {
+                change.run(&target, &self.by, &sees).map_err(|error| {
                     tracing::warn!(node = &*target.key, %error, "history cannot be changed");
                     error.status
                 })
@@ -73,6 +77,7 @@ impl Change {
         self,
         target: &NodeHistory,
         by: &Modification,
+        sees: Sees<'_>,
     ) -> Result<(StatusCode, Vec<StatusCode>), StoreError> {
         let (store, key) = (&target.store, &target.key);
         Ok(match self {
@@ -81,9 +86,9 @@ impl Change {
                 (StatusCode::GOOD, each(values, |values| store.update(key, perform, values, by))?)
             }
             Self::Events(perform, events) => {
-                (StatusCode::GOOD, each(events, |events| store.update_events(key, perform, events))?)
+                (StatusCode::GOOD, each(events, |events| store.update_events(key, perform, events, sees))?)
             }
-            Self::DeleteEvents(ids) => (StatusCode::GOOD, store.delete_events(key, &ids)?),
+            Self::DeleteEvents(ids) => (StatusCode::GOOD, store.delete_events(key, &ids, sees)?),
             Self::Annotations(perform, values) => {
                 (StatusCode::GOOD, each(values, |values| store.annotate(key, perform, values))?)
             }

@@ -246,7 +246,7 @@ fn the_server_says_what_it_keeps() {
 #[test]
 fn events_are_inserted_replaced_and_deleted_by_their_ids() {
     let mut kept = Kept::new(true);
-    kept.raise(1, 10);
+    let foreign = kept.raise(1, 10);
     let known = kept.raise_from(boiler(), 1, 100);
     kept.record();
     let mut client = kept.server.session();
@@ -301,6 +301,25 @@ fn events_are_inserted_replaced_and_deleted_by_their_ids() {
         DeleteEventDetails { node_id: boiler(), event_ids: vec![known, ByteString::from(b"none".to_vec())] };
     let result = kept.update(&mut client, ExtensionObject::new(&delete));
     assert_eq!(result.operation_results, [StatusCode::GOOD, StatusCode::BAD_NO_ENTRY_EXISTS]);
+    assert_eq!(severities(&kept.read(&mut client, &all, &[])), [10, 300]);
+    // A right at one Object is none to change what others have, or to make it theirs.
+    let delete = DeleteEventDetails { node_id: boiler(), event_ids: vec![foreign.clone()] };
+    let result = kept.update(&mut client, ExtensionObject::new(&delete));
+    assert_eq!(result.operation_results, [StatusCode::BAD_NO_ENTRY_EXISTS]);
+    let taken = || vec![fields(foreign.as_bytes(), 999, one)];
+    for (kind, status) in [
+        (PerformUpdateType::REPLACE, StatusCode::BAD_NO_ENTRY_EXISTS),
+        (PerformUpdateType::UPDATE, StatusCode::BAD_ENTRY_EXISTS),
+        (PerformUpdateType::INSERT, StatusCode::BAD_ENTRY_EXISTS),
+    ] {
+        assert_eq!(kept.update(&mut client, details(kind, taken())).operation_results, [status]);
+    }
+    for id in [&b"new"[..], b"another"] {
+        let mut moved = fields(id, 999, one);
+        moved.event_fields[4] = NodeId::numeric(0, object_ids::SERVER).into();
+        let result = kept.update(&mut client, details(PerformUpdateType::UPDATE, vec![moved]));
+        assert_eq!(result.operation_results, [StatusCode::BAD_USER_ACCESS_DENIED]);
+    }
     assert_eq!(severities(&kept.read(&mut client, &all, &[])), [10, 300]);
     // Where they are only kept, clients change nothing.
     let mut kept = Kept::new(false);

@@ -6,8 +6,8 @@ use crate::account::Category;
 use crate::authorization::Decisions;
 use crate::effect::{HistoryResult, JobResult, Task};
 use crate::error::Fault;
-use crate::event::NewEvent;
 use crate::event::filter::EventFilter;
+use crate::event::{Event, NewEvent};
 use crate::history::point::{HistoryPoints, Point};
 use crate::history::read::{Bounds, EventPosition, Position, encode_failure};
 use crate::history::store::{EventCursor, Order, Span};
@@ -70,10 +70,35 @@ pub(super) fn find(
 }
 
 impl Target {
-    /// Where the events are kept.
-    pub(super) fn into_history(self) -> Arc<NodeHistory> {
-        self.history
+    /// Where the events are kept, and which of them are seen at the node by whoever has these permissions.
+    pub(super) fn into_parts(
+        self,
+        space: &Arc<AddressSpace>,
+        decisions: &Arc<Decisions>,
+    ) -> (Arc<NodeHistory>, Sight) {
+        let sight = Sight { space: Arc::clone(space), decisions: Arc::clone(decisions), node: self.node };
+        (self.history, sight)
     }
+}
+
+/// Who looks at events, and at which node.
+pub(super) struct Sight {
+    space: Arc<AddressSpace>,
+    decisions: Arc<Decisions>,
+    node: NodeIx,
+}
+
+impl Sight {
+    pub(super) fn sees_stored(&self, stored: &StoredEvent) -> bool {
+        let event = self.space.shared_event_again(NewEvent::again(stored.clone()));
+        sees(&self.decisions, self.node, &event)
+    }
+}
+
+/// Whether an event can be seen at a node by whoever has these permissions.
+fn sees(decisions: &Decisions, node: NodeIx, event: &Event) -> bool {
+    let may_receive = |set| decisions.of_set(set).contains(PermissionType::RECEIVE_EVENTS);
+    event.access().into_iter().all(may_receive) && event.notifiers().contains(&node)
 }
 
 /// One node of a HistoryRead.
@@ -285,11 +310,7 @@ impl EventJob {
                 }
                 position.after = Some(cursor);
                 let event = self.space.shared_event_again(NewEvent::again(stored));
-                let may_see = event
-                    .access()
-                    .into_iter()
-                    .all(|set| self.decisions.of_set(set).contains(PermissionType::RECEIVE_EVENTS));
-                if may_see && event.notifiers().contains(&target.node) && filter.passes(&event) {
+                if sees(&self.decisions, target.node, &event) && filter.passes(&event) {
                     filter.encode_fields(&event, body);
                     *count += 1;
                     position.left = position.left.map(|left| left.saturating_sub(1));

@@ -7,7 +7,7 @@ use crate::effect::{HistoryResult, JobResult, Task};
 use crate::error::Fault;
 use crate::history::StoredEvent;
 use crate::history::store::{HistoryValue, Modification, Perform, Span};
-use crate::history::update::{Change, NodeUpdate, UpdateJob};
+use crate::history::update::{Change, NodeUpdate, SeesOwned, UpdateJob};
 use crate::job_kind::JobKind;
 use crate::reply::Reply;
 use crate::request::Request;
@@ -72,16 +72,22 @@ pub(crate) fn history_update(
                 notes.push(cx.audit_record(Some(caller.session), request, StatusCode::GOOD, action));
             }
             let is_of_events = matches!(change, Change::Events(..) | Change::DeleteEvents(_));
+            let mut sees = None;
             let target = match refused {
                 Some(status) => Err(status),
                 None if is_of_events => {
                     let bit = crate::space::events::HISTORY_WRITE;
                     let found = events::find(&nodes, &caller.decisions, &node_id, permissions, bit);
-                    found.map(events::Target::into_history)
+                    found.map(|target| {
+                        let (history, sight) = target.into_parts(cx.shared.space(), &caller.decisions);
+                        sees =
+                            Some(Box::new(move |event: &StoredEvent| sight.sees_stored(event)) as SeesOwned);
+                        history
+                    })
                 }
                 None => find(&nodes, &caller.decisions, &node_id, permissions, write),
             };
-            updates.push(NodeUpdate { target, change });
+            updates.push(NodeUpdate { target, change, sees });
         }
     }
     let session = cx.sessions.get(caller.session);

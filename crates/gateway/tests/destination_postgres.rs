@@ -7,14 +7,14 @@ mod counting;
 mod database;
 mod stand;
 
-use database::Database;
+use database::{Database, client};
 use stand::Stand;
 
 const LAST: u32 = 2000;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_value_is_in_the_table_once_though_the_server_is_killed() {
-    let Some(mut database) = Database::start().await else { return };
+    let Some(mut database) = Database::start() else { return };
     let text = format!(
         "{}[[source]]\nname = \"more\"\ntype = \"program\"\ncommand = [\"sh\", \"-c\", \"{}\"]\n\
          [[tag]]\nsource = \"more\"\nname = \"Text\"\ntype = \"String\"\n\
@@ -40,7 +40,7 @@ async fn each_value_is_in_the_table_once_though_the_server_is_killed() {
     stand
         .until_destination("db", |view| view.counters.sent > u64::from(LAST) && view.counters.queued == 0)
         .await;
-    let client = database.client().await;
+    let client = client(&database).await;
     let sql =
         "SELECT value FROM plant_values WHERE tag = 'counter/Count' AND status = 0 ORDER BY received, ctid";
     let numbers: Vec<f64> = client.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect();
@@ -56,8 +56,8 @@ async fn each_value_is_in_the_table_once_though_the_server_is_killed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn values_that_the_table_refuses_are_left_out_and_counted() {
-    let Some(database) = Database::start().await else { return };
-    let client = database.client().await;
+    let Some(database) = Database::start() else { return };
+    let client = client(&database).await;
     // A table of one's own, with a constraint.
     client
         .batch_execute(

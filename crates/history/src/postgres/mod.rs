@@ -5,6 +5,8 @@
 //!
 //! The calls block and must not be made on a thread of an asynchronous runtime.
 
+#[cfg(test)]
+mod database;
 mod row;
 #[cfg(test)]
 mod tests;

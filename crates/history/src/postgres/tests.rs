@@ -1,103 +1,27 @@
 //! The store against a real server, which the tests start themselves. Without the programs `initdb` and `postgres` they are
-//! skipped, or fail if TAKTWERK_TEST_POSTGRES is "required". PostgreSQL does not run as root: then the server runs as the
-//! user of its package, or as nobody.
+//! skipped, or fail if TAKTWERK_TEST_POSTGRES is "required".
 
-#![allow(clippy::print_stderr)] // a test that is skipped says why
-
+use super::database::Database;
 use super::*;
 use proptest::prelude::*;
 use proptest::test_runner::{Config as ProptestConfig, TestRunner};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use taktwerk_server::history::MemoryStore;
 
-/// Where the programs are; Debian keeps them out of the search path.
-fn program(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let folders = std::env::split_paths(&path).chain(versions.map(|version| version.path().join("bin")));
-    folders.map(|folder| folder.join(name)).find(|program| program.is_file())
-}
-
-/// A database server in a folder of its own, on a Unix socket there.
+/// A database that takes connections.
 struct Server {
-    folder: tempfile::TempDir,
-    child: Child,
-    owner: Option<(u32, u32)>,
-}
-
-/// The user and group to run as, if this is root.
-fn owner(folder: &Path) -> Option<(u32, u32)> {
-    if folder.metadata().unwrap().uid() != 0 {
-        return None;
-    }
-    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let user = users.lines().find(|line| line.starts_with("postgres:"));
-    let ids: Vec<u32> = user.map_or_else(Vec::new, |line| {
-        line.split(':').skip(2).take(2).filter_map(|id| id.parse().ok()).collect()
-    });
-    Some(match ids.as_slice() {
-        [user, group] => (*user, *group),
-        _ => (65_534, 65_534),
-    })
-}
-
-/// Without a server there is nothing to test, which may be all right or not.
-fn skipped(why: &str) -> Option<Server> {
-    assert!(std::env::var_os("TAKTWERK_TEST_POSTGRES").is_none_or(|wish| wish != "required"), "{why}");
-    eprintln!("skipped: {why}");
-    None
-}
-
-fn command(program: &Path, owner: Option<(u32, u32)>) -> Command {
-    let mut command = Command::new(program);
-    if let Some((user, group)) = owner {
-        command.uid(user).gid(group).current_dir("/");
-    }
-    command.stdout(Stdio::null()).stderr(Stdio::null());
-    command
+    database: Database,
 }
 
 impl Server {
     fn start() -> Option<Self> {
-        let (Some(initdb), Some(postgres)) = (program("initdb"), program("postgres")) else {
-            return skipped("initdb and postgres are not installed (apt install postgresql)");
-        };
-        let folder = tempfile::tempdir().unwrap();
-        let owner = owner(folder.path());
-        if let Some((user, group)) = owner {
-            chown(folder.path(), Some(user), Some(group)).unwrap();
-            std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-        }
-        let made = command(&initdb, owner)
-            .args(["-A", "trust", "-U", "taktwerk", "--no-sync", "-E", "UTF8", "-D"])
-            .arg(folder.path().join("data"))
-            .status();
-        if !made.is_ok_and(|status| status.success()) {
-            return skipped("initdb fails here");
-        }
-        let child = Self::run(&postgres, folder.path(), owner);
-        let server = Self { folder, child, owner };
+        let server = Self { database: Database::start()? };
         server.wait();
         Some(server)
     }
 
-    fn run(postgres: &Path, folder: &Path, owner: Option<(u32, u32)>) -> Child {
-        command(postgres, owner)
-            .arg("-D")
-            .arg(folder.join("data"))
-            .arg("-k")
-            .arg(folder)
-            .args(["-h", "", "-F"])
-            .spawn()
-            .unwrap()
-    }
-
     fn wait(&self) {
         for _ in 0..600 {
-            if self.url().parse::<Config>().unwrap().connect(NoTls).is_ok() {
+            if self.database.url().parse::<Config>().unwrap().connect(NoTls).is_ok() {
                 return;
             }
             std::thread::sleep(Duration::from_millis(100));
@@ -106,14 +30,11 @@ impl Server {
     }
 
     fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        self.database.kill();
     }
 
     fn go_on(&mut self) {
-        // What a server that was killed leaves behind.
-        std::fs::remove_file(self.folder.path().join("data/postmaster.pid")).ok();
-        self.child = Self::run(&program("postgres").unwrap(), self.folder.path(), self.owner);
+        self.database.go_on();
         self.wait();
     }
 
@@ -122,20 +43,8 @@ impl Server {
         self.go_on();
     }
 
-    fn url(&self) -> String {
-        format!("host={} user=taktwerk dbname=postgres", self.folder.path().display())
-    }
-
     fn open(&self) -> PostgresStore {
-        PostgresStore::open(&self.url(), "urn:test", Duration::ZERO).unwrap()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // The postmaster takes its children with it.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        PostgresStore::open(&self.database.url(), "urn:test", Duration::ZERO).unwrap()
     }
 }
 

@@ -12,7 +12,7 @@ set -u
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 peers=$(CDPATH='' cd -- "$here/.." && pwd)/target/peers
 PUBSUB_TOO=1 "$here/open62541/build.sh" "$peers/open62541" || exit
-"$here/asyncua/setup.sh" "$peers/asyncua" || exit
+"$here/environment.sh" asyncua "$peers/asyncua" || exit
 
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT

@@ -21,7 +21,7 @@ if [ "${GATEWAY_INSTALL:-0}" = 1 ]; then
     GOBIN=$root/target/peers/influxdb "$go" install github.com/influxdata/influxdb/cmd/influxd@v1.7.11
     GOBIN=$root/target/peers/nats "$go" install github.com/nats-io/nats-server/v2@v2.11.8
 fi
-"$here/pymodbus/setup.sh" "$peer" || exit 6
+"$here/environment.sh" pymodbus "$peer" || exit 6
 if [ -n "${PROGRAMS:-}" ]; then
     taktwerk=$PROGRAMS/taktwerk
 else

@@ -14,7 +14,7 @@ here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 root=$(CDPATH='' cd -- "$here/.." && pwd)
 peer=${PEER:-$root/target/peers/asyncua}
 programs=${PROGRAMS:-${CARGO_TARGET_DIR:-$root/target}/release}
-"$here/asyncua/setup.sh" "$peer" || exit 6
+"$here/environment.sh" asyncua "$peer" || exit 6
 if [ -z "${PROGRAMS:-}" ]; then
     cargo build --manifest-path "$root/Cargo.toml" --release --quiet -p taktwerk-cli || exit
 fi

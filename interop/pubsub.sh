@@ -25,7 +25,7 @@ if [ ! -x "$o6" ]; then
     [ -x "$peers/open62541/bin/o6-server-nodiag" ] || export DIAGNOSTICS_TOO=0
     PUBSUB_TOO=1 "$here/open62541/build.sh" "$peers/open62541"
 fi
-"$here/asyncua/setup.sh" "$peers/asyncua" || die "asyncua cannot be installed; is the Python package index reachable?"
+"$here/environment.sh" asyncua "$peers/asyncua" || die "asyncua cannot be installed; is the Python package index reachable?"
 cargo build --manifest-path "$root/Cargo.toml" --quiet -p taktwerk-pubsub --example udp_peer
 
 work=$(mktemp -d)

@@ -41,7 +41,7 @@ python3 -c 'import ensurepip, venv' 2>/dev/null || packages python3 python3-venv
 # The server without diagnostics is for comparisons of speed only.
 [ -x "$o6/o6-server-nodiag" ] || export DIAGNOSTICS_TOO=0
 "$here/open62541/build.sh" "$peers/open62541"
-"$here/asyncua/setup.sh" "$peers/asyncua" || die "asyncua cannot be installed; is the Python package index reachable?"
+"$here/environment.sh" asyncua "$peers/asyncua" || die "asyncua cannot be installed; is the Python package index reachable?"
 if [ -z "${PROGRAMS:-}" ]; then
     cargo build --manifest-path "$root/Cargo.toml" --release --quiet -p taktwerk-cli
     cargo build --manifest-path "$root/Cargo.toml" --release --quiet -p taktwerk --example interop_smoke

@@ -29,7 +29,7 @@ renewals) renewals=${RENEWALS:-100} ;;
 esac
 [ -x "$o6/o6-server-nodiag" ] || export DIAGNOSTICS_TOO=0
 "$here/open62541/build.sh" "$peers/open62541"
-"$here/asyncua/setup.sh" "$peers/asyncua"
+"$here/environment.sh" asyncua "$peers/asyncua"
 if [ -n "${PROGRAMS:-}" ]; then
     TAKTWERK=$PROGRAMS/taktwerk
 elif [ -z "${TAKTWERK:-}" ]; then

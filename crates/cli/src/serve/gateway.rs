@@ -227,9 +227,7 @@ mod imp {
         #[derive(Debug)]
         pub(super) struct SourceMetrics(pub(super) Sources);
 
-        type Of = fn(&Snapshot) -> f64;
-
-        const COUNTERS: [(&str, &str, Of); 10] = [
+        const COUNTERS: [Column<Snapshot>; 10] = [
             ("requests", "Requests to the source", |it| it.requests as f64),
             ("answers", "Answers and messages of the source", |it| it.answers as f64),
             ("errors", "Requests and connections that failed", |it| it.errors as f64),
@@ -242,7 +240,7 @@ mod imp {
             ("connections", "Connections made", |it| it.connections as f64),
         ];
 
-        const GAUGES: [(&str, &str, Of); 4] = [
+        const GAUGES: [Column<Snapshot>; 4] = [
             ("connected", "1 if the source is connected", |it| f64::from(u8::from(it.is_connected))),
             ("uncertain_tags", "Tags with Uncertain_LastUsableValue", |it| it.uncertain as f64),
             ("lost_tags", "Tags with Bad_NoCommunication", |it| it.lost as f64),
@@ -255,9 +253,7 @@ mod imp {
         #[derive(Debug)]
         pub(super) struct DestinationMetrics(pub(super) Destinations);
 
-        type OfSent = fn(&Sent) -> f64;
-
-        const SENT_COUNTERS: [(&str, &str, OfSent); 8] = [
+        const SENT_COUNTERS: [Column<Sent>; 8] = [
             ("accepted_values", "Values written to the queue", |it| it.accepted as f64),
             ("sent_values", "Values that the destination has confirmed", |it| it.sent as f64),
             ("batches", "Batches that the destination has confirmed", |it| it.batches as f64),
@@ -268,7 +264,7 @@ mod imp {
             ("expired_values", "Values dropped because they were too old", |it| it.expired as f64),
         ];
 
-        const SENT_GAUGES: [(&str, &str, OfSent); 4] = [
+        const SENT_GAUGES: [Column<Sent>; 4] = [
             ("connected", "1 if the last attempt to send succeeded", |it| {
                 f64::from(u8::from(it.is_connected))
             }),
@@ -281,41 +277,46 @@ mod imp {
             ),
         ];
 
+        /// Name and help of a series, and where its value stands.
+        type Column<T> = (&'static str, &'static str, fn(&T) -> f64);
+
+        /// Writes counters and gauges of things that have names.
+        fn write<T>(
+            out: &mut Exposition<'_>,
+            thing: &'static str,
+            rows: &[(String, &T)],
+            counters: &[Column<T>],
+            gauges: &[Column<T>],
+        ) -> fmt::Result {
+            let series = |of: fn(&T) -> f64| -> Vec<_> {
+                rows.iter().map(|(name, counted)| ((thing, name.clone()), of(counted))).collect()
+            };
+            for (name, help, of) in counters {
+                out.counters(&format!("taktwerk_{thing}_{name}"), help, series(*of))?;
+            }
+            for (name, help, of) in gauges {
+                out.gauges(&format!("taktwerk_{thing}_{name}"), help, series(*of))?;
+            }
+            Ok(())
+        }
+
         impl Collector for DestinationMetrics {
             fn collect(&self, out: &mut Exposition<'_>) -> fmt::Result {
                 let views = self.0.views();
+                // Who has none is not told of them.
                 if views.is_empty() {
                     return Ok(());
                 }
-                let series = |of: OfSent| {
-                    let values =
-                        views.iter().map(|view| (("destination", view.name.clone()), of(&view.counters)));
-                    values.collect::<Vec<_>>()
-                };
-                for (name, help, of) in SENT_COUNTERS {
-                    out.counters(&format!("taktwerk_destination_{name}"), help, series(of))?;
-                }
-                for (name, help, of) in SENT_GAUGES {
-                    out.gauges(&format!("taktwerk_destination_{name}"), help, series(of))?;
-                }
-                Ok(())
+                let rows: Vec<_> = views.iter().map(|view| (view.name.clone(), &view.counters)).collect();
+                write(out, "destination", &rows, &SENT_COUNTERS, &SENT_GAUGES)
             }
         }
 
         impl Collector for SourceMetrics {
             fn collect(&self, out: &mut Exposition<'_>) -> fmt::Result {
                 let views = self.0.views();
-                let series = |of: Of| {
-                    let values =
-                        views.iter().map(|view| (("source", view.name.clone()), of(&view.statistics)));
-                    values.collect::<Vec<_>>()
-                };
-                for (name, help, of) in COUNTERS {
-                    out.counters(&format!("taktwerk_source_{name}"), help, series(of))?;
-                }
-                for (name, help, of) in GAUGES {
-                    out.gauges(&format!("taktwerk_source_{name}"), help, series(of))?;
-                }
+                let rows: Vec<_> = views.iter().map(|view| (view.name.clone(), &view.statistics)).collect();
+                write(out, "source", &rows, &COUNTERS, &GAUGES)?;
                 let tags = views.iter().map(|view| (("source", view.name.clone()), view.tags as f64));
                 out.gauges("taktwerk_source_tags", "Tags of the source", tags.collect::<Vec<_>>())
             }

@@ -4,6 +4,7 @@
 //! rebirth; in between, nothing of the node is believed (Sparkplug 3.0, 6.4.8 and 6.4.27).
 
 use super::datatype::{self, TEMPLATE};
+use super::elements::are_few;
 use super::payload::{Metric, Payload, Property, Value};
 use crate::value::Kind;
 use core::time::Duration;
@@ -118,7 +119,8 @@ impl Host {
             // Commands and states of hosts.
             return Vec::new();
         }
-        let Ok(payload) = Payload::decode(payload) else { return vec![Told::Invalid] };
+        let payload = are_few(payload).then(|| Payload::decode(payload));
+        let Some(Ok(payload)) = payload else { return vec![Told::Invalid] };
         let key = (group.to_owned(), name.to_owned());
         if !self.nodes.contains_key(&key) && self.nodes.len() >= NODES_MAX {
             return vec![Told::Dropped(payload.metrics.len())];

@@ -1,10 +1,12 @@
 //! Sparkplug B as a host application: edge nodes and devices behind an MQTT broker tell what they have.
 //!
-//! - [`payload`], [`datatype`]: messages and types; [`host`]: what is known of the nodes; `session`: one connection.
+//! - [`payload`], [`datatype`], [`elements`]: messages, their types, and how many elements they may have;
+//! - [`host`]: what is known of the nodes; `session`: one connection.
 //!
 //! Each metric that a birth tells becomes a variable. A tag gives one metric another name, scaling and all else that tags have.
 
 pub mod datatype;
+pub mod elements;
 pub mod host;
 pub mod payload;
 mod session;

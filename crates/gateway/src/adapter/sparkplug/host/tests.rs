@@ -105,6 +105,9 @@ fn nodes_that_were_there_before_the_host_are_asked_for_a_birth() {
     assert_eq!(stand.short("STATE/host", None, vec![]), "");
     let told = stand.host.receive("spBv1.0/g/NDATA/n", &[0x12, 200], stand.now);
     assert_eq!(told, [Told::Invalid]);
+    // Decoded, a megabyte of empty metrics would take a hundred.
+    let told = stand.host.receive("spBv1.0/g/NDATA/n", &[0x12, 0].repeat(500_000), stand.now);
+    assert_eq!(told, [Told::Invalid]);
 }
 
 #[test]

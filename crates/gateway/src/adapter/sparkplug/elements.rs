@@ -98,7 +98,8 @@ mod tests {
     fn metrics_members_and_properties_are_counted() {
         let property = PropertyValue { value: Some(Property::Int(192)) };
         let properties = PropertySet { keys: vec!["Quality".to_owned()], values: vec![property] };
-        let member = Metric { properties: Some(properties.clone()), ..Metric::new("m", 10, Value::Double(1.0)) };
+        let member =
+            Metric { properties: Some(properties.clone()), ..Metric::new("m", 10, Value::Double(1.0)) };
         let template = Template { metrics: vec![member.clone(), member], is_definition: None };
         let metrics = vec![
             Metric { properties: Some(properties), ..Metric::new("a", 3, Value::Int(1)) },

@@ -5,6 +5,7 @@
 use super::NodeIx;
 use super::data_type::built_in;
 use super::error::NodeError;
+use super::instance::{Wanted, add_members};
 use super::node::NodeKind;
 use super::nodes::Nodes;
 use super::spec::NodeSpec;
@@ -12,14 +13,11 @@ use super::{AddressSpace, VariableHandle};
 use crate::account::Account;
 use crate::authorization::Access;
 use crate::callback::{MethodHandler, ValueSource, WriteHandler};
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use taktwerk_schema::ids::{object_ids, reference_type_ids};
+use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_schema::{AccessLevelType, NodeClass};
-use taktwerk_types::{BuiltInType, Identifier, NodeId, QualifiedName, UtcTime, Variant};
+use taktwerk_types::{BuiltInType, NodeId, QualifiedName, UtcTime, Variant};
 
-/// Types nest a few levels deep; the bound stops declarations that contain their own type.
-const INSTANCE_DEPTH_MAX: usize = 16;
 /// Nodes that are added before those who wait to read get their turn: some hundred microseconds.
 const NODES_PER_LOCK: usize = 128;
 
@@ -60,92 +58,6 @@ impl ValueShape {
     #[must_use]
     pub fn array(kind: BuiltInType) -> Self {
         Self { value_rank: 1, array_dimensions: vec![0], ..Self::scalar(kind) }
-    }
-}
-
-impl NodeSpec {
-    fn is_variable(&self) -> bool {
-        matches!(self.kind, NodeKind::Variable(_))
-    }
-
-    fn variable_extra(&mut self) -> &mut super::node::VariableExtra {
-        self.extra.variable.get_or_insert_default()
-    }
-
-    /// DataType, ValueRank and ArrayDimensions of a Variable.
-    #[must_use]
-    pub fn shape(mut self, shape: ValueShape) -> Self {
-        self.data_type = shape.data_type;
-        if let NodeKind::Variable(variable) = &mut self.kind {
-            let rank = shape.value_rank;
-            variable.value_rank = i8::try_from(rank).unwrap_or(if rank < 0 { i8::MIN } else { i8::MAX });
-            // An array of any length is what the rank says already: no memory for that.
-            if shape.array_dimensions.iter().any(|length| *length != 0) {
-                self.variable_extra().array_dimensions = shape.array_dimensions;
-            }
-        }
-        self
-    }
-
-    /// The AccessLevel bits of a Variable.
-    #[must_use]
-    pub fn access_level(mut self, access_level: AccessLevelType) -> Self {
-        if let NodeKind::Variable(variable) = &mut self.kind {
-            variable.access_level = access_level.0;
-        }
-        self
-    }
-
-    /// The MinimumSamplingInterval of a Variable in ms; 0 means that every change is seen.
-    #[must_use]
-    pub fn minimum_sampling_interval(mut self, interval: f32) -> Self {
-        if self.is_variable() && interval != 0.0 {
-            self.variable_extra().minimum_sampling_interval = interval;
-        }
-        self
-    }
-
-    /// Whether a Variable's history is collected.
-    #[must_use]
-    pub fn historizing(mut self, collected: bool) -> Self {
-        if self.is_variable() && collected {
-            self.variable_extra().historizing = true;
-        }
-        self
-    }
-
-    /// Who makes a Variable's value whenever it is read or sampled.
-    #[must_use]
-    pub fn source(mut self, source: Arc<dyn ValueSource>) -> Self {
-        if self.is_variable() {
-            self.variable_extra().source = Some(source);
-        }
-        self
-    }
-
-    /// Who decides on clients' writes to a Variable.
-    #[must_use]
-    pub fn write_handler(mut self, handler: Arc<dyn WriteHandler>) -> Self {
-        if self.is_variable() {
-            self.variable_extra().on_write = Some(handler);
-        }
-        self
-    }
-
-    /// Who may do what with the node; without this, its namespace says so.
-    #[must_use]
-    pub fn access(mut self, access: Access) -> Self {
-        self.access = access;
-        self
-    }
-
-    /// The EventNotifier bits of an Object.
-    #[must_use]
-    pub fn event_notifier(mut self, bits: u8) -> Self {
-        if let NodeKind::Object { event_notifier } = &mut self.kind {
-            *event_notifier = bits;
-        }
-        self
     }
 }
 
@@ -505,217 +417,10 @@ pub(crate) fn add_under(
     Ok(ix)
 }
 
-/// A child that a type declares for its instances (InstanceDeclaration, Part 3 §6.2.6).
-struct Member {
-    declaration: NodeIx,
-    /// Declarations of the same name that it overrides: what they have below them is inherited.
-    overridden: Vec<NodeIx>,
-    reference_type: NodeIx,
-    name: QualifiedName,
-    is_mandatory: bool,
-}
-
-/// Whether instances of a type have mandatory members.
-pub(crate) fn has_mandatory_members(nodes: &Nodes, type_definition: NodeIx) -> bool {
-    members(nodes, &[type_definition]).iter().any(|member| member.is_mandatory)
-}
-
-/// The members of declarations and types; earlier sources override later ones by BrowseName (Part 3 §6.3.3.3).
-fn members(nodes: &Nodes, sources: &[NodeIx]) -> Vec<Member> {
-    let aggregates = NodeIx::ns0(reference_type_ids::HIERARCHICAL_REFERENCES);
-    let subtype = NodeIx::ns0(reference_type_ids::HAS_SUBTYPE);
-    let mandatory = NodeIx::ns0(object_ids::MODELLING_RULE_MANDATORY);
-    let optional = NodeIx::ns0(object_ids::MODELLING_RULE_OPTIONAL);
-    let mut names = BTreeMap::new();
-    let mut found: Vec<Member> = Vec::new();
-    for source in with_supertypes(nodes, sources) {
-        nodes.references(source, |reference| {
-            if reference.is_forward
-                && reference.reference_type != subtype
-                && nodes.is_subtype(reference.reference_type, aggregates)
-                && let Some(rule) =
-                    nodes.forward_target(reference.target, reference_type_ids::HAS_MODELLING_RULE)
-                && (rule == mandatory || rule == optional)
-                && let Some(node) = nodes.view(reference.target)
-            {
-                let known = *names.entry(node.browse_name()).or_insert(found.len());
-                if let Some(known) = found.get_mut(known) {
-                    known.overridden.push(reference.target);
-                    return true;
-                }
-                found.push(Member {
-                    declaration: reference.target,
-                    overridden: Vec::new(),
-                    reference_type: reference.reference_type,
-                    name: node.browse_name(),
-                    is_mandatory: rule == mandatory,
-                });
-            }
-            true
-        });
-    }
-    found
-}
-
-/// Each source followed by the types it derives from, and behind them the interfaces that they have (Part 3 §4.10).
-fn with_supertypes(nodes: &Nodes, sources: &[NodeIx]) -> Vec<NodeIx> {
-    let mut all = Vec::new();
-    let mut interfaces = Vec::new();
-    let mut sources = sources.to_vec();
-    let mut at = 0;
-    loop {
-        let Some(source) = sources.get(at).copied() else {
-            sources.append(&mut interfaces);
-            if at >= sources.len() {
-                return all;
-            }
-            continue;
-        };
-        at += 1;
-        let mut next = Some(source);
-        while let Some(ix) = next.filter(|ix| !all.contains(ix)) {
-            all.push(ix);
-            next = None;
-            nodes.references(ix, |reference| {
-                if !reference.is_forward
-                    && reference.reference_type == NodeIx::ns0(reference_type_ids::HAS_SUBTYPE)
-                {
-                    next = next.or(Some(reference.target));
-                }
-                if reference.is_forward
-                    && reference.reference_type == NodeIx::ns0(reference_type_ids::HAS_INTERFACE)
-                {
-                    interfaces.push(reference.target);
-                }
-                true
-            });
-        }
-    }
-}
-
-/// Which members an instance gets besides the mandatory ones, and whose nodes they are.
-#[derive(Clone, Copy)]
-struct Wanted<'a> {
-    optional: &'a [&'a str],
-    owner: Option<&'a Arc<Account>>,
-}
-
-fn add_members(
-    nodes: &mut Nodes,
-    instance: NodeIx,
-    sources: &[NodeIx],
-    wanted: Wanted<'_>,
-    added: &mut Vec<(String, NodeId, NodeIx)>,
-    depth: usize,
-    now: UtcTime,
-) -> Result<(), NodeError> {
-    if depth > INSTANCE_DEPTH_MAX {
-        return Ok(());
-    }
-    let path =
-        added.iter().find(|(_, _, ix)| *ix == instance).map(|(path, ..)| path.clone()).unwrap_or_default();
-    let parent_id = nodes.id_of(instance);
-    for member in members(nodes, sources) {
-        let name = member.name.name.as_str();
-        let path = if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") };
-        let is_wanted = |wanted: &&str| **wanted == path || wanted.starts_with(&format!("{path}/"));
-        if !member.is_mandatory && !wanted.optional.iter().any(is_wanted) {
-            continue;
-        }
-        if nodes.child(instance, &member.name).is_some() {
-            continue;
-        }
-        let id = child_id(nodes, &parent_id, name);
-        let Some(spec) = copy_of(nodes, member.declaration, id.clone()) else { continue };
-        let ix = nodes.add_owned(spec, wanted.owner, now)?;
-        added.push((path, id, ix));
-        nodes.add_reference(instance, member.reference_type, ix, true)?;
-        let mut sources = vec![member.declaration];
-        let type_definition = NodeIx::ns0(reference_type_ids::HAS_TYPE_DEFINITION);
-        if let Some(kind) = nodes.forward_target(member.declaration, type_definition.index) {
-            nodes.add_reference(ix, type_definition, kind, false)?;
-            sources.push(kind);
-        }
-        sources.extend(member.overridden);
-        add_members(nodes, ix, &sources, wanted, added, depth + 1, now)?;
-    }
-    Ok(())
-}
-
-/// A free id for a child: the parent's string id with the name, so that ids stay the same from start to start.
-fn child_id(nodes: &Nodes, parent: &NodeId, name: &str) -> NodeId {
-    let namespace = if parent.namespace_index == 0 { 1 } else { parent.namespace_index };
-    let base = match &parent.identifier {
-        Identifier::String(text) => format!("{}/{name}", text.as_str()),
-        Identifier::Numeric(number) => format!("{number}/{name}"),
-        Identifier::Guid(guid) => format!("{guid}/{name}"),
-        Identifier::Opaque(_) => format!("{parent}/{name}"),
-    };
-    let first = NodeId::string(namespace, base.as_str());
-    if nodes.resolve(first.as_ref()).is_none() {
-        return first;
-    }
-    let numbered = (2u32..).map(|number| NodeId::string(namespace, format!("{base}#{number}")));
-    numbered.into_iter().find(|id| nodes.resolve(id.as_ref()).is_none()).unwrap_or(first)
-}
-
-/// What an instance takes over from its declaration.
-fn copy_of(nodes: &Nodes, declaration: NodeIx, id: NodeId) -> Option<NodeSpec> {
-    let view = nodes.view(declaration)?;
-    let name = view.browse_name();
-    let mut spec = match view.class() {
-        NodeClass::OBJECT => {
-            NodeSpec::object(id, name).event_notifier(view.declared_event_notifier().unwrap_or_default())
-        }
-        NodeClass::METHOD => {
-            let handler = nodes.method_handler(declaration).cloned();
-            NodeSpec::method(id, name, handler)
-        }
-        NodeClass::VARIABLE => variable_copy(nodes, declaration, id, name)?,
-        _ => return None,
-    };
-    let display_name = view.display_name();
-    if display_name.text.as_str() != spec.browse_name.name.as_str() {
-        spec = spec.display_name(display_name);
-    }
-    // What a type keeps for administrators is not for everybody in its instances.
-    spec.access = nodes.access().own(nodes.access_set(declaration)).cloned().unwrap_or_default();
-    Some(spec)
-}
-
-fn variable_copy(nodes: &Nodes, declaration: NodeIx, id: NodeId, name: QualifiedName) -> Option<NodeSpec> {
-    let view = nodes.view(declaration)?;
-    let value = match nodes.value_at(declaration) {
-        super::nodes::ValueAt::Slot(slot) | super::nodes::ValueAt::Source(_, slot) => {
-            nodes.slot(slot).map(|snapshot| snapshot.value()).filter(|value| !value.is_empty())
-        }
-        super::nodes::ValueAt::Static(bytes) => {
-            use taktwerk_types::Decode;
-            Variant::decode_from(bytes, taktwerk_types::DecodeLimits::DEFAULT).ok()
-        }
-        super::nodes::ValueAt::Computed(_) | super::nodes::ValueAt::None => None,
-    };
-    let shape = ValueShape {
-        data_type: view.data_type()?,
-        value_rank: view.value_rank().unwrap_or(-1),
-        array_dimensions: match view.attribute(super::view::attribute::ARRAY_DIMENSIONS) {
-            Ok(dimensions) => Vec::try_from(dimensions).unwrap_or_default(),
-            Err(_) => Vec::new(),
-        },
-    };
-    let mut access = AccessLevelType::default();
-    if view.is_readable() {
-        access.0 |= AccessLevelType::CURRENT_READ.0;
-    }
-    if view.is_writable() {
-        access.0 |= AccessLevelType::CURRENT_WRITE.0;
-    }
-    Some(NodeSpec::variable(id, name, NodeId::NULL, value).shape(shape).access_level(access))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use taktwerk_schema::ids::object_ids;
     use taktwerk_schema::ids::{object_type_ids, variable_type_ids};
     use taktwerk_types::StatusCode;
 

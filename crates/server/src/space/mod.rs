@@ -9,7 +9,7 @@
 //! - `attributes`: the attributes that depend on the session; `decisions`: what a session may do with a node; `rights`: the
 //!   same for the application's own code; `data_type`: which built-in type a DataType is encoded as;
 //! - `metadata`, `role_set`: what the NamespaceMetadata objects and the RoleSet show;
-//! - `instances`: instances by their type, for Query;
+//! - `instance`: members of new instances; `instances`: instances by their type, for Query;
 //! - `history`: which Variables have a history; `versions`: NodeVersions and model changes;
 //! - `events`: where in the address space events can be seen; `audit`: AuditEvents; `alarms`: conditions;
 //! - [`build`]: builders for applications; [`import`]: NodeSets at run time.
@@ -30,6 +30,7 @@ pub(crate) mod error;
 pub(crate) mod events;
 mod history;
 pub mod import;
+pub(crate) mod instance;
 mod instances;
 mod metadata;
 mod names;

@@ -1,7 +1,9 @@
 //! What a new node is to be.
 
-use super::node::{NodeExtra, NodeKind, VariableNode};
+use super::build::ValueShape;
+use super::node::{NodeExtra, NodeKind, VariableExtra, VariableNode};
 use crate::authorization::Access;
+use crate::callback::{ValueSource, WriteHandler};
 use std::sync::Arc;
 use taktwerk_schema::AccessLevelType;
 use taktwerk_types::{LocalizedText, NodeId, QualifiedName, Variant};
@@ -82,6 +84,92 @@ impl NodeSpec {
     #[must_use]
     pub fn description(mut self, text: LocalizedText) -> Self {
         self.extra.description = Some(text);
+        self
+    }
+}
+
+impl NodeSpec {
+    fn is_variable(&self) -> bool {
+        matches!(self.kind, NodeKind::Variable(_))
+    }
+
+    fn variable_extra(&mut self) -> &mut VariableExtra {
+        self.extra.variable.get_or_insert_default()
+    }
+
+    /// DataType, ValueRank and ArrayDimensions of a Variable.
+    #[must_use]
+    pub fn shape(mut self, shape: ValueShape) -> Self {
+        self.data_type = shape.data_type;
+        if let NodeKind::Variable(variable) = &mut self.kind {
+            let rank = shape.value_rank;
+            variable.value_rank = i8::try_from(rank).unwrap_or(if rank < 0 { i8::MIN } else { i8::MAX });
+            // An array of any length is what the rank says already: no memory for that.
+            if shape.array_dimensions.iter().any(|length| *length != 0) {
+                self.variable_extra().array_dimensions = shape.array_dimensions;
+            }
+        }
+        self
+    }
+
+    /// The AccessLevel bits of a Variable.
+    #[must_use]
+    pub fn access_level(mut self, access_level: AccessLevelType) -> Self {
+        if let NodeKind::Variable(variable) = &mut self.kind {
+            variable.access_level = access_level.0;
+        }
+        self
+    }
+
+    /// The MinimumSamplingInterval of a Variable in ms; 0 means that every change is seen.
+    #[must_use]
+    pub fn minimum_sampling_interval(mut self, interval: f32) -> Self {
+        if self.is_variable() && interval != 0.0 {
+            self.variable_extra().minimum_sampling_interval = interval;
+        }
+        self
+    }
+
+    /// Whether a Variable's history is collected.
+    #[must_use]
+    pub fn historizing(mut self, collected: bool) -> Self {
+        if self.is_variable() && collected {
+            self.variable_extra().historizing = true;
+        }
+        self
+    }
+
+    /// Who makes a Variable's value whenever it is read or sampled.
+    #[must_use]
+    pub fn source(mut self, source: Arc<dyn ValueSource>) -> Self {
+        if self.is_variable() {
+            self.variable_extra().source = Some(source);
+        }
+        self
+    }
+
+    /// Who decides on clients' writes to a Variable.
+    #[must_use]
+    pub fn write_handler(mut self, handler: Arc<dyn WriteHandler>) -> Self {
+        if self.is_variable() {
+            self.variable_extra().on_write = Some(handler);
+        }
+        self
+    }
+
+    /// Who may do what with the node; without this, its namespace says so.
+    #[must_use]
+    pub fn access(mut self, access: Access) -> Self {
+        self.access = access;
+        self
+    }
+
+    /// The EventNotifier bits of an Object.
+    #[must_use]
+    pub fn event_notifier(mut self, bits: u8) -> Self {
+        if let NodeKind::Object { event_notifier } = &mut self.kind {
+            *event_notifier = bits;
+        }
         self
     }
 }

@@ -6,7 +6,8 @@
 
 use super::Engine;
 use super::aggregate_item::{AggregateItem, AggregateSpec};
-use super::item::{Item, Sample, flag};
+use super::item::{Item, flag};
+use super::sample::Sample;
 use crate::now::Now;
 use taktwerk_types::DataValue;
 

@@ -5,12 +5,14 @@
 //! written again before anything else, so that a log has no holes.
 
 use super::events::may_see;
-use super::item::{Item, Sample, flag};
+use super::item::{Item, flag};
 use super::item_ids::ItemIds;
 use super::journal::{self, Held, Identity, Journal};
 use super::manage::id_of;
 use super::phase::Phase;
-use super::publish::{Responder, Ticket, respond_notifications};
+use super::publish::{Responder, Ticket};
+use super::response::respond_notifications;
+use super::sample::Sample;
 use super::subscription::{Kept, Parameters, Subscription};
 use super::timer::Due;
 use super::{Engine, SessionKey};

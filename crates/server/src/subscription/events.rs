@@ -8,7 +8,7 @@ use super::Engine;
 use super::durable::note;
 use super::item::{Item, ItemExt, NONE, flag};
 use super::manage::{Revised, id_of};
-use super::publish::fire_links;
+use super::notifications::fire_links;
 use super::subscription::Subscription;
 use crate::account::{Category, Charge, Exhausted, HeapSize, allocation};
 use crate::authorization::{Decisions, Denial};

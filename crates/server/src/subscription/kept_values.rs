@@ -2,7 +2,7 @@
 //!
 //! Places are charged when the queue is made; of single values only the payload is, which numbers do not have.
 
-use super::item::Sample;
+use super::sample::Sample;
 use crate::account::{Account, Category, Charge, HeapSize, allocation};
 use crate::durable::marks::Marks;
 use crate::durable::record::{begin_queue, end_queue};

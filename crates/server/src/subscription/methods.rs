@@ -1,8 +1,9 @@
 //! The methods of the Server object that are about subscriptions (Part 5 §9.1, §9.2).
 
 use super::Engine;
-use super::item::{EVERY_WRITE, Item, Sample, flag};
+use super::item::{EVERY_WRITE, Item, flag};
 use super::manage::id_of;
+use super::sample::Sample;
 
 impl Engine {
     /// ResendData (Part 5 §9.2): the current value of every reporting item goes into the next message.

@@ -6,11 +6,11 @@
 //! never looked at, except for one keep-alive count per cycle.
 //!
 //! - [`state`]: the publishing state table; [`subscription`]: its variables;
-//! - [`item`], [`filter`], [`kept_values`]: MonitoredItems; [`groups`], [`sampling`]: rate groups; [`changes`], [`watch`]: from dirty slots to
+//! - [`item`], [`filter`], [`sample`], [`kept_values`]: MonitoredItems; [`groups`], [`sampling`]: rate groups; [`changes`], [`watch`]: from dirty slots to
 //!   ready lists;
 //! - `events`: items that report events; `refresh`: conditions told of again; `aggregates`, `aggregate_item`: items that report aggregates;
 //! - [`phase`]: when in its interval a subscription publishes;
-//! - [`publish`]: cycles, messages and the sessions' Publish queues; [`retransmission`]: what can be republished;
+//! - [`publish`]: cycles and the sessions' Publish queues; `notifications`: messages; `response`: their encoding; [`retransmission`]: what can be republished;
 //! - [`manage`]: creating, modifying and deleting, as the services ask; `settings`: how items sample and queue; `methods`: as methods ask; `places`: where
 //!   items lie; [`timer`]: deadlines;
 //! - `durable`, `journal`: what durable subscriptions write down, and how they are made again;
@@ -34,11 +34,14 @@ pub(crate) mod manage;
 mod message;
 mod methods;
 pub(crate) mod moving;
+mod notifications;
 mod phase;
 mod places;
 pub(crate) mod publish;
 mod refresh;
+mod response;
 mod retransmission;
+mod sample;
 pub(crate) mod sampling;
 mod settings;
 mod state;

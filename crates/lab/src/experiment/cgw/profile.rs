@@ -1,0 +1,273 @@
+//! What uses the gateway's CPU.
+
+use crate::chart::{Axis, Chart};
+use crate::experiment::{
+    Experiment, Plan, Wish, conditions, is_under, network_name, stack_name, stacks, time, valid_groups,
+};
+use crate::figures;
+use crate::measurement::{Group, Measurement};
+use crate::outcome::{Grid, Outcome, maybe};
+use crate::scenario::{Kind, LoadSpec, Scenario, Sweep};
+use crate::statistics::Repeated;
+use std::collections::BTreeSet;
+
+pub(super) struct Profile;
+
+/// Networks over which the CPU of the processes is profiled.
+const PROFILED: [&str; 2] = ["ethernet-100m", "ethernet-100m+vpn"];
+
+impl Experiment for Profile {
+    fn id(&self) -> &'static str {
+        "cgw-profile"
+    }
+    fn question(&self) -> &'static str {
+        "Which part of the gateway uses the CPU?"
+    }
+    fn source(&self) -> &'static str {
+        "C-GW paper, Figures 8 and 9: server, protocol adapters and VPN from /proc"
+    }
+    fn plan(&self, wish: &Wish<'_>) -> Plan {
+        let mut load = LoadSpec::new(Kind::Read);
+        load.batch = Some(Sweep::Many(vec![1, 10, 30]));
+        // A rest and no schedule: where CPU is what is measured, a generator that is late by a millisecond spoils nothing.
+        load.pause_ms = Some(2.0);
+        let mut scenario = Scenario::new("cgw-profile", load);
+        scenario.server.signals = 5_000;
+        scenario.server.update_ms = 10.0;
+        // As in the paper, the server shows its own profile; what that costs is part of it.
+        scenario.server.profile = true;
+        scenario.time = if wish.quick { time(0.3, 1.5, 2) } else { time(2.0, 30.0, 5) };
+        let mut scenarios = vec![scenario.clone()];
+        let mut skipped = Vec::new();
+        // The paper's test case C over Ethernet with and without the VPN.
+        for link in PROFILED {
+            match wish.place.know_link(link) {
+                Ok(()) => {
+                    let mut over = scenario.clone();
+                    over.load.batch = Some(30.into());
+                    over.link = Some(link.to_owned());
+                    scenarios.push(over);
+                }
+                Err(error) => skipped.push(error.to_string()),
+            }
+        }
+        Plan { conditions: conditions(wish, scenarios), skipped }
+    }
+    fn evaluate(&self, measurements: &[Measurement], outcome: &mut Outcome) {
+        let groups = valid_groups(measurements);
+        for stack in stacks(measurements) {
+            let own = groups.iter().filter(|group| group.condition.stack == stack && !group.valid.is_empty());
+            let own: Vec<&Group<'_>> = own.collect();
+            let (near, _): (Vec<&Group<'_>>, Vec<&Group<'_>>) =
+                own.iter().partition(|group| group.condition.link.is_none());
+            if !near.is_empty() {
+                profile(stack_name(&stack), &near, outcome);
+            }
+            processes(stack_name(&stack), &own, outcome);
+        }
+        if let Some(group) = groups.iter().find(|group| group.condition.stack == "own") {
+            let threads = threads(&[group]);
+            if let Some(adapter) = threads.iter().find(|thread| thread.as_str() == "signals") {
+                let total: f64 = threads.iter().map(|thread| used(group, thread)).sum();
+                outcome.finding(
+                    "the profile accounts for at least 90 % of the server's CPU",
+                    Repeated::new(group.valid.iter().filter_map(|one| unexplained(one)).collect())
+                        .and_then(|share| is_under(&share, 0.1)),
+                    format!(
+                        "threads add up to {} %, the process to {} %; setting 5 000 values every 10 ms takes {} %",
+                        figures::number(total),
+                        maybe(group.mean("server.cpu_percent")),
+                        figures::number(used(group, adapter))
+                    ),
+                );
+            }
+        }
+        outcome.remark(
+            "As in the paper, our server shows these figures as variables of its own (taktwerk serve --profile, folder \
+             Process); what stands here is read from /proc by the laboratory, which works for every stack. Stacks with one \
+             thread for everything show as one part.",
+        );
+        outcome.remark(
+            "Comparable: how the server's part grows with the nodes per Read (in the paper it is nearly the whole load). Not \
+             comparable: percent, of another processor; the adapter, which speaks field protocols in the paper and makes 5 000 \
+             values up here; its VPN client and Wi-Fi driver, which are emulated or missing here.",
+        );
+    }
+}
+
+/// Threads of a process that stand for themselves in a profile; the rest of a virtual machine's are one part.
+const THREADS: usize = 7;
+const OTHERS: &str = "other threads";
+
+const BY_THREAD: &str = "server.threads_percent.";
+
+/// CPU of the threads of that name, in percent of a core.
+fn used(group: &Group<'_>, thread: &str) -> f64 {
+    group.mean(&format!("{BY_THREAD}{thread}")).unwrap_or(0.0)
+}
+
+/// The share of the server's CPU that differs from the sum of its threads.
+fn unexplained(measurement: &Measurement) -> Option<f64> {
+    let threads: f64 =
+        measurement.metrics.iter().filter(|(name, _)| name.starts_with(BY_THREAD)).map(|(_, cpu)| cpu).sum();
+    Some((threads / measurement.get("server.cpu_percent")? - 1.0).abs())
+}
+
+/// Names of the threads that ran in these loads, in the alphabet's order.
+fn threads(groups: &[&Group<'_>]) -> Vec<String> {
+    let measurements = groups.iter().flat_map(|group| &group.valid);
+    let names: BTreeSet<&str> = measurements
+        .flat_map(|one| one.metrics.keys().filter_map(|name| name.strip_prefix(BY_THREAD)))
+        .collect();
+    let ran = |name: &&str| groups.iter().any(|group| used(group, name) > 0.005);
+    names.into_iter().filter(ran).map(str::to_owned).collect()
+}
+
+/// CPU by process and in total, with the share that the emulated network takes. That of a VPN is what the network with it takes
+/// more than without.
+fn processes(name: &str, groups: &[&Group<'_>], outcome: &mut Outcome) {
+    let parts = ["server", "load", "others"];
+    let mut grid = Grid::new(
+        &format!("CPU by process, % of one core: {name}"),
+        2,
+        &[
+            "network",
+            "nodes per Read",
+            "server",
+            "load",
+            "others (network emulation, system)",
+            "total",
+            "others, % of total",
+        ],
+    );
+    let (mut bars, mut others_of) = (Vec::new(), Vec::new());
+    for group in groups {
+        let (Some(server), Some(load), Some(total)) = (
+            group.mean("server.cpu_percent"),
+            group.mean("generator.cpu_percent"),
+            group.mean("generator.machine_percent"),
+        ) else {
+            continue;
+        };
+        // The machine's account counts clock ticks.
+        let others = (total - server - load).max(0.0);
+        let network = group.condition.link.as_deref().unwrap_or("loopback");
+        let nodes = group.condition.batch.unwrap_or(1).to_string();
+        let cells = [server, load, others, total, others / total.max(1e-9) * 100.0].map(figures::number);
+        grid.row([network.to_owned(), nodes.clone()].into_iter().chain(cells));
+        let link = network_name(group.condition.link.as_deref());
+        bars.push((format!("{link}, {nodes} per Read"), vec![server, load, others]));
+        others_of.push((network.to_owned(), group.mean("per_second"), others));
+    }
+    if bars.is_empty() {
+        return;
+    }
+    outcome.grids.push(grid);
+    outcome.charts.extend(Chart::stacks_apart(
+        &format!("CPU by process: {name}"),
+        "Each bar is a load. 'Others' are all other programs of this machine: the emulated network, with or without a VPN, and \
+         the system.",
+        &Axis::linear("CPU, % of one core"),
+        &parts.map(str::to_owned),
+        bars,
+    ));
+    let of = |link: &str| others_of.iter().find(|(network, ..)| network == link);
+    if let [Some((_, Some(plain_rate), plain)), Some((_, Some(vpn_rate), vpn))] = PROFILED.map(of) {
+        outcome.remark(format!(
+            "{name}: the emulated network takes {} µs of CPU per Read without a VPN and {} with it (a VPN adds bytes and packets; \
+             its cipher is not emulated).",
+            figures::number(plain * 1e4 / plain_rate.max(1e-9)),
+            figures::number(vpn * 1e4 / vpn_rate.max(1e-9))
+        ));
+    }
+}
+
+/// Where the CPU of a stack's server goes.
+fn profile(name: &str, groups: &[&Group<'_>], outcome: &mut Outcome) {
+    let all = threads(groups);
+    let most = |thread: &String| groups.iter().map(|group| used(group, thread)).fold(0.0, f64::max);
+    let mut busiest: Vec<&String> = all.iter().collect();
+    busiest.sort_by(|a, b| most(b).total_cmp(&most(a)));
+    busiest.truncate(THREADS);
+    let mut parts: Vec<String> = all.iter().filter(|thread| busiest.contains(thread)).cloned().collect();
+    let others: Vec<&String> = all.iter().filter(|thread| !busiest.contains(thread)).collect();
+    if !others.is_empty() {
+        parts.push(OTHERS.to_owned());
+    }
+    let mut columns = vec!["nodes per Read", "Reads/s"];
+    columns.extend(parts.iter().map(String::as_str));
+    columns.extend(["server %", "kernel %", "load %"]);
+    let mut grid = Grid::new(&format!("CPU by thread, % of one core: {name}"), 1, &columns);
+    let mut bars = Vec::new();
+    for group in groups {
+        let size = |part: &String| match part.as_str() {
+            OTHERS => others.iter().map(|thread| used(group, thread)).sum(),
+            _ => used(group, part),
+        };
+        let sizes: Vec<f64> = parts.iter().map(size).collect();
+        let system = group.mean("server.system_s").zip(group.mean("window_s"));
+        let nodes = group.condition.batch.unwrap_or(1).to_string();
+        let mut row = vec![nodes.clone(), maybe(group.mean("per_second"))];
+        row.extend(sizes.iter().map(|size| figures::number(*size)));
+        row.extend([
+            maybe(group.mean("server.cpu_percent")),
+            maybe(system.map(|(system, window)| system / window * 100.0)),
+            maybe(group.mean("generator.cpu_percent")),
+        ]);
+        grid.rows.push(row);
+        bars.push((if nodes == "1" { "1 node".to_owned() } else { format!("{nodes} nodes") }, sizes));
+    }
+    outcome.grids.push(grid);
+    outcome.charts.extend(Chart::stacks_apart(
+        &format!("Server CPU by thread: {name}"),
+        "Each bar is a load; its parts are the server's threads. In Taktwerk 'signals' is the thread that sets the values, which \
+         is what a protocol adapter does.",
+        &Axis::linear("CPU, % of one core"),
+        &parts,
+        bars,
+    ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+    use serde_json::json;
+
+    #[test]
+    fn many_threads_are_a_few_parts_of_each_stacks_own_profile() {
+        let measure = |stack: &str, threads: &[(&str, f64)]| {
+            let scenario = Scenario::new("cgw-profile", LoadSpec::new(Kind::Read));
+            let mut condition = scenario.conditions().remove(0);
+            condition.stack = stack.to_owned();
+            let threads: serde_json::Map<String, Value> =
+                threads.iter().map(|(name, percent)| ((*name).to_owned(), json!(percent))).collect();
+            let server = json!({"cpu_percent": 20.0, "threads_percent": threads});
+            Measurement::from_document("cgw-profile", condition, 0, json!({"server": server}))
+        };
+        let names: Vec<String> = (0..30).map(|at| format!("gc-{at:02}")).collect();
+        let many: Vec<(&str, f64)> =
+            names.iter().map(|name| (name.as_str(), 0.5)).chain([("main", 5.0)]).collect();
+        let mut outcome = Outcome::default();
+        let ours = [("server", 15.0), ("signals", 5.0), ("rest", 0.001)];
+        let mut spoilt = measure("asyncua", &ours);
+        spoilt.invalid.push("the load generator was late".to_owned());
+        Profile.evaluate(&[measure("milo", &many), spoilt, measure("own", &ours)], &mut outcome);
+        let [own, milo] = &outcome.grids[..] else { panic!("{:?}", outcome.grids.len()) };
+        assert_eq!(
+            own.columns,
+            ["nodes per Read", "Reads/s", "server", "signals", "server %", "kernel %", "load %"]
+        );
+        assert_eq!((milo.columns.len(), milo.columns[9].as_str()), (13, OTHERS));
+        // Of 30 threads six are named.
+        assert!(
+            milo.columns.contains(&"main".to_owned()) && milo.rows[0][9].starts_with("12"),
+            "{:?}",
+            milo.rows
+        );
+        assert!(outcome.charts.iter().all(|chart| chart.legend().len() <= THREADS + 1));
+        assert_eq!(outcome.findings[0].holds, Some(true), "{:?}", outcome.findings);
+        let text = outcome.text();
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    }
+}

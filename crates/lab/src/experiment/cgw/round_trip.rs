@@ -1,0 +1,228 @@
+//! Round-trip delay over access networks.
+
+use crate::chart::Chart;
+use crate::experiment::{
+    Experiment, Plan, Wish, conditions, is_less, network_name, percentile, published, scaled, stack_name,
+    stacks, time, times_as, times_grid, valid_groups,
+};
+use crate::figures;
+use crate::latency::Times;
+use crate::measurement::Measurement;
+use crate::outcome::{Grid, Outcome, maybe};
+use crate::scenario::{Kind, LoadSpec, Scenario, Sweep};
+
+pub(super) struct RoundTrip;
+
+/// What the paper counts as the payload of one node: 128 bit.
+const NODE_BITS: f64 = 128.0;
+/// Its environments with the link that stands for each here.
+const LINKS: [(&str, &str); 5] = [
+    ("Ethernet", "ethernet-100m"),
+    ("WiFi-AP", "wifi-802.11g"),
+    ("Ethernet-VPN", "ethernet-100m+vpn"),
+    ("WiFi-VPN", "wifi-802.11g+vpn"),
+    ("3G-VPN", "3g+vpn"),
+];
+
+fn rtd(quick: bool, link: Option<&str>, is_slow: bool) -> Vec<Scenario> {
+    let count = match (quick, is_slow) {
+        (true, true) => 10,
+        (true, false) => 300,
+        (false, _) => 1_000,
+    };
+    let make = |batch: Sweep<u32>, pause_ms: Option<f64>, count: u64| {
+        let mut load = LoadSpec::new(Kind::Read);
+        load.batch = Some(batch);
+        load.pause_ms = pause_ms;
+        load.count = Some(count);
+        let mut scenario = Scenario::new("cgw-rtd", load);
+        scenario.link = link.map(str::to_owned);
+        scenario.server.signals = 30;
+        scenario.server.update_ms = 10.0;
+        scenario.time = time(0.2, 1.0, if quick { 1 } else { 5 });
+        scenario
+    };
+    // The short form leaves scenario B out over links.
+    let batches = if quick && link.is_some() { vec![1, 30] } else { vec![1, 10, 30] };
+    let mut scenarios = vec![make(Sweep::Many(batches), None, count)];
+    if quick {
+        // Five seconds between 1 000 requests take 83 minutes. The short form pauses for 50 ms, which is enough for a CPU to sleep.
+        if !is_slow {
+            scenarios.push(make(30.into(), Some(50.0), 30));
+        }
+    } else {
+        scenarios.push(make(30.into(), Some(5_000.0), 1_000));
+    }
+    scenarios
+}
+
+fn letter(measurement: &crate::scenario::Condition) -> &'static str {
+    match (measurement.batch, measurement.pause_ms) {
+        (_, Some(_)) => "D",
+        (Some(1), _) => "A",
+        (Some(10), _) => "B",
+        _ => "C",
+    }
+}
+
+impl Experiment for RoundTrip {
+    fn id(&self) -> &'static str {
+        "cgw-rtd"
+    }
+    fn question(&self) -> &'static str {
+        "How long does a Read take over real access networks, for 1, 10 and 30 nodes?"
+    }
+    fn source(&self) -> &'static str {
+        "C-GW paper, Table II, Figures 5 and 6, a gateway with an 800 MHz ARM Cortex-A8"
+    }
+    fn plan(&self, wish: &Wish<'_>) -> Plan {
+        let mut plan =
+            Plan { conditions: conditions(wish, rtd(wish.quick, None, false)), skipped: Vec::new() };
+        for (environment, link) in LINKS {
+            match wish.place.know_link(link) {
+                Ok(()) => {
+                    let scenarios = rtd(wish.quick, Some(link), link.starts_with("3g"));
+                    plan.conditions.extend(conditions(wish, scenarios));
+                }
+                Err(error) => plan.skipped.push(format!("{environment}: {error}")),
+            }
+        }
+        plan
+    }
+    fn evaluate(&self, measurements: &[Measurement], outcome: &mut Outcome) {
+        let groups = valid_groups(measurements);
+        let mut rows = Vec::new();
+        let mut curves: Vec<(String, Times)> = Vec::new();
+        let mut beside = Grid::new(
+            "Round-trip delay in ms, each figure measured beside the paper's",
+            3,
+            &[
+                "stack", "network", "scenario", "mean", "paper", "std", "paper", "min", "paper", "max",
+                "paper",
+            ],
+        );
+        let mut grid = Grid::new(
+            "Payload throughput b·n/t with b = 128 bit, measured beside published",
+            3,
+            &["stack", "network", "scenario", "kbit/s", "published kbit/s"],
+        );
+        for group in &groups {
+            let stack = stack_name(&group.condition.stack).to_owned();
+            let network = group.condition.link.clone().unwrap_or_else(|| "loopback".to_owned());
+            let scenario = letter(group.condition);
+            let times = group.times("latency");
+            let summary = times.summary();
+            let mean_ms = summary.mean_us / 1e3;
+            let nodes = f64::from(group.condition.batch.unwrap_or(1));
+            let environment = LINKS.iter().find(|(_, link)| *link == network).map(|(name, _)| *name);
+            let paper = published::cgw_rtd(environment.unwrap_or("Ethernet"), scenario);
+            let who = [stack.clone(), network.clone(), scenario.to_owned()];
+            let ours = [summary.mean_us, summary.std_us, summary.min_us, summary.max_us].map(|us| us / 1e3);
+            let mut row = who.to_vec();
+            for (at, ours) in ours.into_iter().enumerate() {
+                row.push(figures::number(ours));
+                row.push(maybe(paper.and_then(|paper| paper.get(at).copied())));
+            }
+            beside.rows.push(row);
+            let throughput = [
+                figures::number(NODE_BITS * nodes / mean_ms),
+                maybe(paper.map(|[.., throughput]| throughput)),
+            ];
+            grid.row(who.into_iter().chain(throughput));
+            let link = network_name(group.condition.link.as_deref());
+            curves.push((format!("{stack}, {link}, {scenario}"), times.clone()));
+            rows.push((vec![stack, network, scenario.to_owned()], times));
+        }
+        outcome.grids.push(times_grid(
+            "Round-trip delay, measured",
+            &["stack", "network", "scenario"],
+            &rows,
+            true,
+        ));
+        outcome.grids.push(beside);
+        outcome.grids.push(grid);
+        let (near, far): (Vec<_>, Vec<_>) =
+            curves.iter().cloned().partition(|(name, _)| name.contains("loopback"));
+        let mark = |environment: &str, scenario: &str| {
+            let [mean, ..] = published::cgw_rtd(environment, scenario)?;
+            Some((format!("{environment}, {scenario}"), mean * 1e6))
+        };
+        let marks = |pairs: &[(&str, &str)]| -> Vec<(String, f64)> {
+            pairs.iter().filter_map(|(environment, scenario)| mark(environment, scenario)).collect()
+        };
+        let (ethernet, mobile) =
+            (marks(&[("Ethernet", "A"), ("Ethernet", "C")]), marks(&[("3G-VPN", "A"), ("Ethernet", "A")]));
+        let near = Chart::apart(Chart::density, "Round-trip delay on loopback", &near);
+        outcome.charts.extend(near.into_iter().map(|chart| chart.with_published(&ethernet)));
+        let far = Chart::apart(Chart::density, "Round-trip delay over links", &far);
+        outcome.charts.extend(far.into_iter().map(|chart| chart.with_published(&mobile)));
+        outcome.charts.extend(Chart::apart(Chart::distribution, "Round-trip delay, all networks", &curves));
+        /// Means of scenarios C and A on Ethernet.
+        const PUBLISHED: f64 = 6.7 / 3.0;
+        for stack in stacks(measurements) {
+            let p50 = |batch: u32| {
+                let of = groups.iter().find(|group| {
+                    group.condition.stack == stack
+                        && group.condition.link.is_none()
+                        && group.condition.batch == Some(batch)
+                        && group.condition.pause_ms.is_none()
+                });
+                percentile(of?, "latency", 50.0)
+            };
+            if let (Some(one), Some(thirty)) = (p50(1), p50(30)) {
+                outcome.finding(
+                    "a Read of 30 nodes takes less of the time of a Read of 1 than in the paper",
+                    scaled(&one, PUBLISHED).and_then(|limit| is_less(&thirty, &limit)),
+                    format!(
+                        "{}: {} as long (p50; published on Ethernet: {})",
+                        stack_name(&stack),
+                        times_as(thirty.median / one.median),
+                        times_as(PUBLISHED)
+                    ),
+                );
+            }
+        }
+        outcome.remark(
+            "Without a link, everything is on this machine's loopback interface and stands beside the paper's Ethernet row. \
+             Comparable: the growth from A to C, the cost of pauses (D), and the order of the networks. Not comparable: absolute \
+             times without an emulated link.",
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chart::Content;
+    use serde_json::json;
+
+    #[test]
+    fn spread_and_extremes_stand_beside_the_papers() {
+        let scenarios = [None, Some("ethernet-100m"), Some("3g+vpn")].map(|link| rtd(false, link, false));
+        let conditions = scenarios.into_iter().flatten().flat_map(|scenario| scenario.conditions());
+        let measured = |condition: crate::scenario::Condition| {
+            let mut times = Times::new();
+            [2_000_000, 4_000_000].into_iter().for_each(|nanos| times.record(nanos));
+            let mut one = Measurement::from_document("cgw-rtd", condition, 0, json!({}));
+            one.histograms.insert("latency".to_owned(), times);
+            one
+        };
+        let all: Vec<Measurement> = conditions.map(measured).collect();
+        let mut outcome = Outcome::default();
+        RoundTrip.evaluate(&all, &mut outcome);
+        let beside = outcome.grids.iter().find(|grid| grid.title.contains("beside the paper's")).unwrap();
+        let row = beside.rows.iter().find(|row| row[1] == "3g+vpn" && row[2] == "A").unwrap();
+        assert_eq!([&row[4], &row[6], &row[8], &row[10]], ["262", "135", "144", "1\u{202f}141"]);
+        assert!(row[3].starts_with("3.0") && row[7].starts_with("2.0"), "{row:?}");
+        assert!(outcome.grids[0].columns.contains(&"min ms".to_owned()));
+        let text = outcome.text();
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+        let is_density = |chart: &&crate::chart::Chart| {
+            chart.title.starts_with("Round-trip delay over links")
+                && matches!(&chart.content, Content::Plane { series, .. } if !series.is_empty())
+        };
+        assert!(outcome.charts.iter().any(|chart| is_density(&chart)));
+        // Measured once, so as it is: 30 nodes take as long as 1 here.
+        assert_eq!(outcome.findings[0].holds, Some(true));
+    }
+}

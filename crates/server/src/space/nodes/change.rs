@@ -1,0 +1,279 @@
+//! Adding and deleting nodes and references.
+
+use super::{Nodes, hash, rehash};
+use crate::authorization::Access;
+use crate::space::error::NodeError;
+use crate::space::node::{GENERATION_MAX, Node, NodeKind, PackedReference, VariableNode};
+use crate::space::page::PAGE_SLOTS;
+use crate::space::spec::NodeSpec;
+use crate::space::{NodeIx, Reference};
+use taktwerk_schema::NodeClass;
+use taktwerk_schema::ids::reference_type_ids;
+use taktwerk_types::{BuiltInType, NodeId, StatusCode, UtcTime};
+
+impl Nodes {
+    /// The index of a data type in the table that Variables refer to.
+    pub(crate) fn intern_data_type(&mut self, id: &NodeId) -> u16 {
+        let at = self.data_types.iter().position(|known| known == id).unwrap_or_else(|| {
+            self.data_types.push(id.clone());
+            // Structures and what is abstract have subtypes to be looked at.
+            let kind = id.ns0().filter(|id| *id <= u32::from(BuiltInType::LocalizedText.number()));
+            self.data_type_kinds.push(kind.and_then(|kind| u8::try_from(kind).ok()).unwrap_or(0));
+            self.data_types.len() - 1
+        });
+        u16::try_from(at).unwrap_or(0)
+    }
+
+    /// Whether the table of data types has the id.
+    pub(in crate::space) fn knows_data_type(&self, id: &NodeId) -> bool {
+        self.data_types.contains(id)
+    }
+
+    /// How many nodes there may be besides the static ones.
+    pub(in crate::space) fn nodes_max(&self) -> usize {
+        self.nodes_max
+    }
+
+    pub(crate) fn data_type(&self, index: u16) -> &NodeId {
+        static NULL: NodeId = NodeId::NULL;
+        self.data_types.get(usize::from(index)).unwrap_or(&NULL)
+    }
+
+    /// Adds a node without references.
+    pub(crate) fn add(&mut self, spec: NodeSpec, now: UtcTime) -> Result<NodeIx, NodeError> {
+        let NodeSpec { id, browse_name, mut kind, extra, data_type, value, access } = spec;
+        if usize::from(id.namespace_index) >= self.namespaces.len() {
+            return Err(NodeError::Namespace(id.namespace_index));
+        }
+        if id.is_null() || self.resolve(id.as_ref()).is_some() {
+            return Err(NodeError::IdExists(id));
+        }
+        // Indexes that are not used again count as nodes: they keep their place.
+        if self.nodes.len() - self.free.len() >= self.nodes_max {
+            return Err(NodeError::Full(self.nodes_max));
+        }
+        let access = if access == Access::default() {
+            self.access.silent(id.namespace_index)
+        } else {
+            let set = self.access.intern(id.namespace_index, access);
+            set.ok_or(NodeError::Full(usize::from(u16::MAX)))?
+        };
+        match &mut kind {
+            NodeKind::Variable(variable) => {
+                variable.data_type = self.intern_data_type(&data_type);
+                let slot = self.allocate_slot();
+                // Somebody will say: nothing is no good value.
+                if let (Some(value), Some(page)) = (
+                    value.filter(|value| !value.is_empty()),
+                    self.pages.get(slot.index() as usize / PAGE_SLOTS),
+                ) {
+                    page.set(slot.index(), value, StatusCode::GOOD, now, now);
+                }
+                variable.slot = Some(slot);
+            }
+            NodeKind::VariableType(variable_type) => {
+                variable_type.data_type = self.intern_data_type(&data_type);
+                variable_type.value = value;
+            }
+            _ => {}
+        }
+        let mut extra = extra;
+        if browse_name.namespace_index != id.namespace_index {
+            extra.browse_namespace = Some(browse_name.namespace_index);
+        }
+        let ix = self.free.pop().unwrap_or_else(|| {
+            self.nodes.push(None);
+            let at = u32::try_from(self.nodes.len() - 1).unwrap_or(u32::MAX);
+            NodeIx { index: at.saturating_add(NodeIx::DYNAMIC), generation: 0 }
+        });
+        let NodeIx { index, generation } = ix;
+        let at = index - NodeIx::DYNAMIC;
+        let hash = hash(&self.hasher, id.as_ref());
+        let node = Node {
+            identifier: id.identifier,
+            namespace_index: id.namespace_index,
+            browse_name: browse_name.name.as_str().into(),
+            references: smallvec::SmallVec::new(),
+            extra: (!extra.is_empty()).then(|| Box::new(extra)),
+            generation,
+            access,
+            kind,
+        };
+        if let Some(place) = self.nodes.get_mut(at as usize) {
+            *place = Some(node);
+        }
+        // Growing rehashes by id, so the closure needs the tables but not `self.table`.
+        let Self { hasher, table, nodes, .. } = self;
+        table.insert_unique(hash, at, |at| rehash(hasher, nodes, *at));
+        Ok(ix)
+    }
+
+    /// Adds a reference and its inverse. `inverse` can be left out for references to types, which would otherwise
+    /// collect one entry per instance.
+    pub(crate) fn add_reference(
+        &mut self,
+        source: NodeIx,
+        reference_type: NodeIx,
+        target: NodeIx,
+        inverse: bool,
+    ) -> Result<(), NodeError> {
+        let class = self.view(reference_type).map(|node| node.class());
+        if class != Some(NodeClass::REFERENCE_TYPE) {
+            return Err(NodeError::ReferenceType(self.id_of(reference_type)));
+        }
+        self.check_ends(source, target)?;
+        self.push_reference(source, PackedReference::new(reference_type.index, true, target));
+        if inverse {
+            self.push_reference(target, PackedReference::new(reference_type.index, false, source));
+        }
+        Ok(())
+    }
+
+    /// Whether the forward reference exists.
+    pub(crate) fn has_reference(&self, source: NodeIx, reference_type: NodeIx, target: NodeIx) -> bool {
+        let mut found = false;
+        self.references(source, |reference| {
+            found = reference.is_forward
+                && reference.reference_type == reference_type
+                && reference.target == target;
+            !found
+        });
+        found
+    }
+
+    pub(in crate::space) fn push_reference(&mut self, at: NodeIx, reference: PackedReference) {
+        if reference.is_forward() {
+            self.index_reference(at, reference.reference_type(), reference.target());
+            if reference.reference_type() == reference_type_ids::HAS_TYPE_DEFINITION {
+                self.index_instance(at, reference.target());
+            }
+        }
+        self.make_room(at);
+        if at.index < NodeIx::DYNAMIC {
+            self.ns0_references.entry(at.index).or_default().push(reference);
+        } else if let Some(node) = self.dynamic_mut(at) {
+            node.references.push(reference);
+        }
+        let (kind, target) = (reference.reference_type(), reference.target());
+        self.note_reference_added(at, kind, reference.is_forward(), target);
+    }
+
+    /// Removes the references to nodes that are gone before a list of references grows: as lists grow by doubling, that
+    /// costs no more than the growing.
+    fn make_room(&mut self, at: NodeIx) {
+        let mut charged = 0;
+        let mut removed = 0;
+        let mut is_kept = |nodes: &Self, reference: &PackedReference| {
+            let is_kept = nodes.is_there(reference.target());
+            charged += usize::from(!is_kept && reference.is_charged());
+            removed += usize::from(!is_kept);
+            is_kept
+        };
+        if at.index < NodeIx::DYNAMIC {
+            let Some(references) = self.ns0_references.get_mut(&at.index) else { return };
+            if references.len() < references.capacity() {
+                return;
+            }
+            let mut references = core::mem::take(references);
+            references.retain(|reference| is_kept(self, reference));
+            self.ns0_references.insert(at.index, references);
+        } else {
+            let Some(node) = self.dynamic_mut(at) else { return };
+            if node.references.len() < node.references.capacity() {
+                return;
+            }
+            let mut references = core::mem::take(&mut node.references);
+            references.retain(|reference| is_kept(self, reference));
+            if let Some(node) = self.dynamic_mut(at) {
+                node.references = references;
+            }
+        }
+        if let Some(added) = self.added.as_mut().filter(|_| charged > 0) {
+            added.forget_references(charged);
+        }
+        if removed > 0 {
+            // It has their names too, and is made anew when it is needed.
+            self.names.remove_parent(at.index);
+        }
+    }
+
+    /// Deletes a node of the heap with all references from and to it. Says how many references were looked at.
+    pub(crate) fn delete(&mut self, ix: NodeIx) -> Result<usize, NodeError> {
+        if ix.index < NodeIx::DYNAMIC {
+            return Err(NodeError::Static(self.id_of(ix)));
+        }
+        let mut others = Vec::new();
+        self.references(ix, |reference| {
+            others.push(reference);
+            true
+        });
+        self.note_deleted(ix);
+        self.unindex_instance(ix, self.forward_target(ix, reference_type_ids::HAS_TYPE_DEFINITION));
+        for reference in &others {
+            self.note_reference_deleted(reference.target, !reference.is_forward, ix);
+        }
+        let class = self.view(ix).map(|view| view.class());
+        let charged = self
+            .dynamic(ix)
+            .map_or(0, |node| node.references.iter().filter(|reference| reference.is_charged()).count());
+        if let Some(added) = &mut self.added {
+            added.forget_references(charged);
+        }
+        let mut looked_at = others.len();
+        for Reference { reference_type, is_forward, target: other } in others {
+            if !is_forward {
+                self.unindex_reference(other, reference_type, ix);
+            }
+            if other.index < NodeIx::DYNAMIC {
+                if let Some(references) = self.ns0_references.get_mut(&other.index) {
+                    looked_at += references.len();
+                    references.retain(|reference| reference.target() != ix);
+                }
+            } else if let Some(node) = self.dynamic_mut(other) {
+                looked_at += node.references.len();
+                node.references.retain(|reference| reference.target() != ix);
+            }
+        }
+        if let Some(NodeClass::OBJECT_TYPE | NodeClass::VARIABLE_TYPE | NodeClass::REFERENCE_TYPE) = class {
+            self.forget_type(ix);
+        }
+        self.names.remove_parent(ix.index);
+        let at = ix.index - NodeIx::DYNAMIC;
+        let Some(node) = self.nodes.get_mut(at as usize).and_then(Option::take) else {
+            return Ok(looked_at);
+        };
+        let hash = hash(&self.hasher, node.id_ref());
+        if let Ok(entry) = self.table.find_entry(hash, |candidate| *candidate == at) {
+            entry.remove();
+        }
+        if let NodeKind::Variable(VariableNode { slot: Some(slot), .. }) = node.kind {
+            // Items that still watch see this as their last value, whatever is still on its way.
+            self.slots.handle(&slot).close();
+            self.slots.release(slot);
+        }
+        // An index whose generations are used up is left alone: no reference may mean another node.
+        if node.generation < GENERATION_MAX {
+            self.free.push(NodeIx { generation: node.generation + 1, ..ix });
+        }
+        Ok(looked_at)
+    }
+
+    /// Removes the references of all nodes to a type that is deleted: instances are not among the type's own references.
+    fn forget_type(&mut self, ix: NodeIx) {
+        let mut charged = 0;
+        let mut keep = |reference: &PackedReference| {
+            let kept = reference.target() != ix && reference.reference_type() != ix.index;
+            charged += usize::from(!kept && reference.is_charged() && reference.is_forward());
+            kept
+        };
+        for node in self.nodes.iter_mut().flatten() {
+            node.references.retain(|reference| keep(reference));
+        }
+        for references in self.ns0_references.values_mut() {
+            references.retain(|reference| keep(reference));
+        }
+        if let Some(added) = &mut self.added {
+            added.forget_references(charged);
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! From the ready list of a subscription to the next NotificationMessage (Part 4 §7.26).
+
+use super::Engine;
+use super::item::{Item, flag};
+use super::message::MessageWriter;
+use super::phase::SAMPLES;
+use super::sample::{SEMANTICS_BITS, encode_snapshot};
+use super::subscription::Subscription;
+use crate::now::Now;
+use crate::space::page::Page;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use taktwerk_schema::ids::encoding_ids;
+use taktwerk_types::codec::encode_len;
+use taktwerk_types::{StatusCode, UtcTime};
+
+impl Engine {
+    /// Whether at least one notification would be sent. Entries of the ready list that turn out to have nothing to
+    /// report are dropped on the way, so no work is done twice.
+    pub(super) fn has_notifications(&mut self, place: u32) -> bool {
+        let Self { subscriptions, items, pages, .. } = self;
+        let Some(Some(subscription)) = subscriptions.get_mut(place as usize) else { return false };
+        if !subscription.ready_events.is_empty() && super::events::has_events(place, items, subscription) {
+            return true;
+        }
+        while let Some(index) = subscription.ready.get(subscription.ready_head).copied() {
+            if let Some(item) = items.get_mut(index as usize).filter(|item| is_ready(item, place)) {
+                if !item.has(flag::REPORTING | flag::TRIGGERED) {
+                    look_silently(index, place, items, pages, subscription);
+                } else if item.has_samples() {
+                    return true;
+                } else if !item.is_queued()
+                    && let Some(snapshot) = item.sample(pages)
+                {
+                    if item.passes(&snapshot) {
+                        return true;
+                    }
+                    item.flags &= !flag::DIRTY;
+                }
+                if let Some(item) = items.get_mut(index as usize) {
+                    item.flags &= !(flag::READY | flag::TRIGGERED);
+                }
+            }
+            subscription.ready_head += 1;
+        }
+        subscription.ready.clear();
+        subscription.ready_head = 0;
+        false
+    }
+
+    /// Encodes the next NotificationMessage from the ready list (Part 4 §7.26), up to the subscription's number of
+    /// notifications and `body_max` bytes; none if there is nothing to tell after all.
+    pub(super) fn create_message(&mut self, place: u32, now: Now, body_max: usize) -> Option<Vec<u8>> {
+        let mut out = self.pool.take();
+        let Self { subscriptions, items, pages, pool, events, .. } = self;
+        let subscription = subscriptions.get_mut(place as usize)?.as_mut()?;
+        // Response header, acknowledgement results and available sequence numbers also need room.
+        let len_max = body_max.saturating_sub(1024).max(1024);
+        let count_max = subscription.parameters.max_notifications;
+        let events_max = match (subscription.ready_events.is_empty(), subscription.ready_len()) {
+            (true, _) => 0,
+            (false, 0) => count_max,
+            // Values get their share of a message, however many events there are.
+            (false, _) => (count_max / 2).max(1),
+        };
+        // A large message that grows by doubling leaves holes of its own size in the heap.
+        let waiting = subscription.ready.len() - subscription.ready_head;
+        let expected = waiting.min(count_max as usize).saturating_mul(subscription.notification_len) + 64;
+        out.reserve_exact(expected.min(len_max));
+        let mut message = MessageWriter::begin(&mut out, subscription.next_sequence_number, now.utc);
+        // When a sample of the values was written, ns.
+        let mut written = SmallVec::<[i64; SAMPLES]>::new();
+        let sample_every = waiting.div_ceil(SAMPLES).max(1) as u32;
+        let event_count = if events_max == 0 {
+            0
+        } else {
+            message.block(encoding_ids::EVENT_NOTIFICATION_LIST_BINARY, |out| {
+                super::events::encode_events(
+                    out,
+                    place,
+                    items,
+                    subscription,
+                    events_max,
+                    len_max,
+                    events,
+                    now,
+                )
+            })
+        };
+        let count_max = count_max - event_count;
+        let count = message.block(encoding_ids::DATA_CHANGE_NOTIFICATION_BINARY, |out| {
+            let count_at = out.len();
+            let mut count = 0u32;
+            encode_len(0, out);
+            while count < count_max && out.len() < len_max {
+                let Some(index) = subscription.ready.get(subscription.ready_head).copied() else { break };
+                let Some(item) = items.get_mut(index as usize).filter(|item| is_ready(item, place)) else {
+                    subscription.ready_head += 1;
+                    continue;
+                };
+                if !item.has(flag::REPORTING | flag::TRIGGERED) {
+                    look_silently(index, place, items, pages, subscription);
+                    if let Some(item) = items.get_mut(index as usize) {
+                        item.flags &= !flag::READY;
+                    }
+                    subscription.ready_head += 1;
+                    continue;
+                }
+                let fired = if item.is_plain() {
+                    let Some(snapshot) = item.sample(pages) else {
+                        subscription.ready_head += 1;
+                        continue;
+                    };
+                    let passes = item.passes(&snapshot);
+                    if passes {
+                        let bits = if item.has(flag::SEMANTICS) { SEMANTICS_BITS } else { 0 };
+                        let status = StatusCode(snapshot.status.0 | bits);
+                        encode_snapshot(out, item.client_handle, &snapshot, status, item.timestamps);
+                        // The first report has a value that was there before.
+                        if count.is_multiple_of(sample_every) && !item.has(flag::FORCED) {
+                            note(&mut written, now, snapshot.server);
+                        }
+                        item.remember(&snapshot);
+                        item.flags &= !flag::SEMANTICS;
+                        count += 1;
+                    }
+                    item.flags &= !(flag::DIRTY | flag::READY | flag::TRIGGERED);
+                    subscription.ready_head += 1;
+                    continue;
+                } else {
+                    super::durable::note(index, item, subscription);
+                    let is_first = item.has(flag::FORCED);
+                    let (encoded, newest, left) = encode_item(out, item, pages, count_max - count, len_max);
+                    if count.is_multiple_of(sample_every) && !is_first {
+                        note(&mut written, now, newest);
+                    }
+                    count += encoded;
+                    if left {
+                        break;
+                    }
+                    item.flags &= !(flag::READY | flag::TRIGGERED);
+                    subscription.ready_head += 1;
+                    encoded > 0
+                };
+                if fired {
+                    fire_links(index, place, items, subscription);
+                }
+            }
+            if let Some(gap) = out.get_mut(count_at..count_at + 4) {
+                gap.copy_from_slice(&count.to_le_bytes());
+            }
+            encode_len(0, out);
+            count
+        });
+        let says_something = message.finish();
+        subscription.phase.observe(&written);
+        compact(subscription);
+        let values = count;
+        let count = values + event_count;
+        self.work.notifications += u64::from(count);
+        if !says_something {
+            pool.give(out);
+            return None;
+        }
+        subscription.counters.data_changes += u32::from(values > 0);
+        subscription.counters.events = subscription.counters.events.wrapping_add(event_count);
+        subscription.notification_len = out.len() / count.max(1) as usize + 1;
+        subscription.counters.notifications = subscription.counters.notifications.wrapping_add(count);
+        Some(out)
+    }
+}
+
+fn is_ready(item: &Item, place: u32) -> bool {
+    item.flags & (flag::READY | flag::ALIVE) == flag::READY | flag::ALIVE && item.subscription == place
+}
+
+/// Notes when a value was written, by the driver's clock.
+#[inline]
+fn note(written: &mut SmallVec<[i64; SAMPLES]>, now: Now, time: UtcTime) {
+    if written.len() < SAMPLES && !time.is_null() {
+        let age = now.utc.ticks().saturating_sub(time.ticks()).saturating_mul(100);
+        written.push(i64::try_from(now.instant.as_nanos()).unwrap_or(i64::MAX).saturating_sub(age));
+    }
+}
+
+/// Encodes what an item that is not plain has to say. Returns the number of notifications, the server time of the newest,
+/// and whether some are left.
+fn encode_item(
+    out: &mut Vec<u8>,
+    item: &mut Item,
+    pages: &[Arc<Page>],
+    count_max: u32,
+    len_max: usize,
+) -> (u32, UtcTime, bool) {
+    let (mut written, mut newest) = (0, UtcTime::NULL);
+    if item.is_queued() {
+        while written < count_max && out.len() < len_max {
+            let Some(sample) = item.ext.as_mut().and_then(|ext| ext.values.pop_front()) else { break };
+            item.encode_sample(out, &sample, 0);
+            newest = sample.server();
+            written += 1;
+        }
+        let left = item.ext.as_ref().is_some_and(|ext| !ext.values.is_empty());
+        return (written, newest, left);
+    }
+    if let Some(snapshot) = item.sample(pages) {
+        // What a queue of more than one had left is older.
+        let kept = item.ext.as_mut().and_then(|ext| ext.values.pop_front());
+        if item.passes(&snapshot) {
+            let bits = if item.has(flag::SEMANTICS) { SEMANTICS_BITS } else { 0 };
+            item.remember(&snapshot);
+            item.flags &= !flag::SEMANTICS;
+            newest = snapshot.server;
+            let sample = item.reported(snapshot);
+            item.encode_sample(out, &sample, bits);
+            written = 1;
+        } else if let Some(kept) = kept {
+            newest = kept.server();
+            item.encode_sample(out, &kept, 0);
+            written = 1;
+        }
+    }
+    item.flags &= !flag::DIRTY;
+    (written, newest, false)
+}
+
+/// Looks at an item in Sampling mode: if it has a new value, it fires the items that it triggers and keeps the value.
+fn look_silently(
+    index: u32,
+    place: u32,
+    items: &mut [Item],
+    pages: &[Arc<Page>],
+    subscription: &mut Subscription,
+) {
+    let Some(item) = items.get_mut(index as usize) else { return };
+    if item.is_queued() {
+        if item.has_samples() {
+            fire_links(index, place, items, subscription);
+        }
+    } else if item.ext.as_ref().is_some_and(|ext| !ext.links.is_empty())
+        && let Some(snapshot) = item.sample(pages)
+    {
+        if item.passes(&snapshot) {
+            item.remember(&snapshot);
+            fire_links(index, place, items, subscription);
+        } else {
+            item.flags &= !flag::DIRTY;
+        }
+    }
+}
+
+/// Makes the items ready that a triggering item fires (Part 4 §5.13.1.6).
+pub(super) fn fire_links(index: u32, place: u32, items: &mut [Item], subscription: &mut Subscription) {
+    let links = match items.get_mut(index as usize).and_then(|item| item.ext.as_mut()) {
+        Some(ext) if !ext.links.is_empty() => core::mem::take(&mut ext.links),
+        _ => return,
+    };
+    for linked in &links {
+        if let Some(item) = items.get_mut(*linked as usize) {
+            let waits = item.has(flag::DIRTY) || item.ext.as_ref().is_some_and(|ext| !ext.values.is_empty());
+            if item.has(flag::EVENTS) {
+                super::events::trigger(*linked, place, item, subscription);
+                continue;
+            }
+            // Reporting items report on their own.
+            if item.subscription == place
+                && item.has(flag::ENABLED)
+                && !item.has(flag::REPORTING)
+                && waits
+                && !item.has(flag::TRIGGERED)
+            {
+                item.flags |= flag::TRIGGERED;
+                if !item.has(flag::READY) {
+                    item.flags |= flag::READY;
+                    subscription.ready.push(*linked);
+                }
+            }
+        }
+    }
+    if let Some(ext) = items.get_mut(index as usize).and_then(|item| item.ext.as_mut()) {
+        ext.links = links;
+    }
+}
+
+/// Gives the room of finished entries back, without allocating.
+fn compact(subscription: &mut Subscription) {
+    if subscription.ready_head == subscription.ready.len() {
+        subscription.ready.clear();
+        subscription.ready_head = 0;
+    } else if subscription.ready_head > subscription.ready.len() / 2 {
+        subscription.ready.drain(..subscription.ready_head);
+        subscription.ready_head = 0;
+    }
+}

@@ -4,6 +4,7 @@ use crate::configuration::{DestinationConfig, GatewayConfig, SourceConfig, TagCo
 use crate::destination::Sink;
 use crate::destination::forward::{Destination, DestinationView};
 use crate::destination::queue::QueueError;
+use crate::destination::sending::forward;
 use crate::destination::tap::Tap;
 use crate::feed::{Feed, Writes};
 use crate::plant::Plant;
@@ -116,7 +117,7 @@ impl PreparedGateway {
         let mut destinations = Vec::new();
         for (destination, sink) in self.destinations {
             runtime.spawn(destination.clone().store());
-            runtime.spawn(destination.clone().forward(sink));
+            runtime.spawn(forward(destination.clone(), sink));
             destinations.push(destination);
         }
         let running: Vec<Running> = self.sources.into_iter().map(|source| run(&runtime, source)).collect();

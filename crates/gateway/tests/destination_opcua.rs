@@ -7,6 +7,7 @@ mod stand;
 
 use stand::Stand;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use taktwerk::history::{HistoryStore, MemoryStore, Order, Span};
@@ -109,6 +110,54 @@ async fn a_device_that_is_away_does_not_make_values_go_back() {
     assert_eq!(numbers.iter().filter(|number| **number == 25).count(), 4, "{numbers:?}");
     numbers.dedup();
     assert_eq!(numbers, (1..=100).collect::<Vec<i64>>());
+    stand.end().await;
+    server.stop(Duration::from_secs(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_variable_that_stays_away_does_not_hold_up_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+    let up = server.namespace("urn:example:up").folder("Mirror").unwrap();
+    let is_away = Arc::new(AtomicBool::new(true));
+    let (count, other) = (Written::default(), Written::default());
+    for (name, numbers, is_bound) in
+        [("Count", Arc::clone(&count), true), ("Other", Arc::clone(&other), false)]
+    {
+        let is_away = Arc::clone(&is_away);
+        up.variable(name, 0i32)
+            .on_write(move |_, value: i32| {
+                if is_bound && is_away.load(Ordering::Relaxed) {
+                    return Err(taktwerk::StatusCode::BAD_NO_COMMUNICATION);
+                }
+                numbers.lock().unwrap().push(i64::from(value));
+                Ok(value)
+            })
+            .add()
+            .unwrap();
+    }
+    let server = server.spawn().unwrap();
+    let second = counting::source(200).replace("Count", "Other").replace("counter", "second");
+    let text = counting::source(200) + &second + &destination(&server.url(), folder.path(), "");
+    let stand = Stand::new(&text).await;
+    let all: Vec<i64> = (1..=200).collect();
+    // All values of the one arrive while those of the other wait.
+    stand.until_destination("up", |view| view.counters.sent >= 200 && view.counters.parked >= 200).await;
+    let seen = stand.destination("up").counters;
+    assert!(
+        seen.is_connected && seen.last_error.unwrap().contains("BadNoCommunication"),
+        "the reason is shown"
+    );
+    assert_eq!((other.lock().unwrap().clone(), count.lock().unwrap().len()), (all.clone(), 0));
+    // They survive a restart, and arrive in order.
+    stand.end().await;
+    let stand = Stand::new(&destination(&server.url(), folder.path(), "")).await;
+    assert_eq!(stand.destination("up").counters.parked, 200);
+    is_away.store(false, Ordering::Relaxed);
+    stand.until_destination("up", |view| view.counters.queued == 0).await;
+    assert_eq!((count.lock().unwrap().clone(), other.lock().unwrap().len()), (all, 200));
+    let counted = stand.destination("up").counters;
+    assert_eq!((counted.sent, counted.refused, counted.parked), (200, 0, 0), "{counted:?}");
     stand.end().await;
     server.stop(Duration::from_secs(1));
 }

@@ -264,12 +264,15 @@ mod imp {
             ("expired_values", "Values dropped because they were too old", |it| it.expired as f64),
         ];
 
-        const SENT_GAUGES: [Column<Sent>; 4] = [
+        const SENT_GAUGES: [Column<Sent>; 5] = [
             ("connected", "1 if the last attempt to send succeeded", |it| {
                 f64::from(u8::from(it.is_connected))
             }),
             ("queued_values", "Values in the queue", |it| it.queued as f64),
             ("queued_bytes", "Bytes of the values in the queue", |it| it.queued_bytes as f64),
+            ("parked_values", "Values that wait for single variables while others are sent", |it| {
+                it.parked as f64
+            }),
             (
                 "oldest_timestamp_seconds",
                 "Time of the oldest value in the queue, since 1970; 0 if empty",

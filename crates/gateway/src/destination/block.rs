@@ -116,6 +116,14 @@ impl Builder {
     }
 }
 
+/// A block of one record.
+#[must_use]
+pub fn encode_one(record: &Record) -> Vec<u8> {
+    let mut builder = Builder::default();
+    builder.push(0, &record.tag, &record.value, record.status, record.time, record.received);
+    builder.take().map(|block| block.body).unwrap_or_default()
+}
+
 /// Reads the records of a block; the first one gets the number `first`.
 ///
 /// # Errors

@@ -1,5 +1,6 @@
 //! What a destination counts. Anybody may read it at any time.
 
+use super::queue::Size;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use taktwerk_types::UtcTime;
@@ -9,6 +10,7 @@ use taktwerk_types::UtcTime;
 pub struct Counters {
     counts: [AtomicU64; 8],
     queued: AtomicU64,
+    parked: AtomicU64,
     queued_bytes: AtomicU64,
     oldest: AtomicU64,
     last_sent: AtomicU64,
@@ -59,6 +61,8 @@ pub struct Snapshot {
     pub expired: u64,
     /// Values in the queue now.
     pub queued: u64,
+    /// Those of them that wait for single variables of the destination, while others are sent.
+    pub parked: u64,
     /// Bytes of the values in the queue now.
     pub queued_bytes: u64,
     /// When the oldest value in the queue was received.
@@ -82,8 +86,8 @@ impl Counters {
     }
 
     /// The destination has confirmed a batch.
-    pub fn confirmed(&self, records: u64, refused: u64, now: UtcTime) {
-        self.add(Count::Sent, records - refused.min(records));
+    pub fn confirmed(&self, sent: u64, refused: u64, now: UtcTime) {
+        self.add(Count::Sent, sent);
         self.add(Count::Refused, refused);
         self.add(Count::Batches, 1);
         self.last_sent.store(now.ticks().max(0) as u64, Ordering::Relaxed);
@@ -107,10 +111,11 @@ impl Counters {
     }
 
     /// What is in the queue now.
-    pub fn set_queue(&self, records: u64, bytes: u64, oldest: Option<UtcTime>) {
-        self.queued.store(records, Ordering::Relaxed);
-        self.queued_bytes.store(bytes, Ordering::Relaxed);
-        self.oldest.store(oldest.map_or(0, |time| time.ticks().max(0) as u64), Ordering::Relaxed);
+    pub fn set_queue(&self, size: Size) {
+        self.queued.store(size.records, Ordering::Relaxed);
+        self.parked.store(size.parked, Ordering::Relaxed);
+        self.queued_bytes.store(size.bytes, Ordering::Relaxed);
+        self.oldest.store(size.oldest.map_or(0, |time| time.ticks().max(0) as u64), Ordering::Relaxed);
     }
 
     /// What was counted so far.
@@ -133,6 +138,7 @@ impl Counters {
             evicted: count(Count::Evicted),
             expired: count(Count::Expired),
             queued: self.queued.load(Ordering::Relaxed),
+            parked: self.parked.load(Ordering::Relaxed),
             queued_bytes: self.queued_bytes.load(Ordering::Relaxed),
             oldest: time(&self.oldest),
             last_sent: time(&self.last_sent),

@@ -1,21 +1,18 @@
-//! From the tap to the queue, and from the queue to the destination.
+//! A destination with its queue: from the tap to the queue, and what is done with the queue.
 
-use super::block::Block;
+use super::Batch;
+use super::block::{Block, Record};
 use super::counters::{Count, Counters, Snapshot};
 use super::queue::{Queue, QueueError};
 use super::settings::DestinationSettings;
 use super::tap::Tap;
-use super::{Batch, Sink, Taken};
-use crate::fault::Fault;
-use crate::pause::jitter;
 use core::time::Duration;
-use futures_util::FutureExt;
-use std::panic::AssertUnwindSafe;
+use std::collections::HashSet;
 use std::sync::Arc;
 use taktwerk_net::clock::wall;
 use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
-use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{MissedTickBehavior, interval, timeout};
 
 /// How often the queue is looked at while nothing comes, in units of the flush interval.
 const IDLE_TICKS: u32 = 10;
@@ -56,7 +53,7 @@ impl Destination {
         let (include, exclude) = (settings.include.clone(), settings.exclude.clone());
         let tap = Arc::new(Tap::new(include, exclude, settings.every, Arc::clone(&counters)));
         let size = queue.size()?;
-        counters.set_queue(size.records, size.bytes, size.oldest);
+        counters.set_queue(size);
         Ok(Self(Arc::new(Shared { settings, description, tap, queue, counters, stored: Notify::new() })))
     }
 
@@ -83,7 +80,7 @@ impl Destination {
 
     fn show_size(&self) {
         match self.0.queue.size() {
-            Ok(size) => self.0.counters.set_queue(size.records, size.bytes, size.oldest),
+            Ok(size) => self.0.counters.set_queue(size),
             Err(error) => self.failed(&error),
         }
     }
@@ -129,109 +126,76 @@ impl Destination {
         }
     }
 
-    /// Takes a batch from the queue.
-    async fn front(&self, records_max: usize) -> Option<Batch> {
+    pub(super) fn settings(&self) -> &DestinationSettings {
+        &self.0.settings
+    }
+
+    pub(super) fn description(&self) -> &str {
+        &self.0.description
+    }
+
+    pub(super) fn counters(&self) -> &Counters {
+        &self.0.counters
+    }
+
+    /// Waits until something is stored, at most so long.
+    pub(super) async fn stored(&self, most: Duration) {
+        let _ = timeout(most, self.0.stored.notified()).await;
+    }
+
+    /// Does what blocks; `None` if it panics.
+    pub(super) async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> Option<T> {
         let destination = self.clone();
-        let found = spawn_blocking(move || {
-            let found = destination.0.queue.front(records_max);
-            match found {
-                Ok((batch, damaged)) => {
-                    if damaged > 0 {
-                        destination.0.counters.add(Count::Overrun, damaged);
-                        destination.0.counters.note("the queue had blocks that cannot be read");
-                    }
-                    batch
+        spawn_blocking(move || work(&destination)).await.ok()
+    }
+
+    fn found<T>(&self, found: Result<(Option<T>, u64), QueueError>) -> Option<T> {
+        match found {
+            Ok((found, damaged)) => {
+                if damaged > 0 {
+                    self.0.counters.add(Count::Overrun, damaged);
+                    self.0.counters.note("the queue had blocks that cannot be read");
                 }
-                Err(error) => {
-                    destination.failed(&error);
-                    None
-                }
+                found
             }
-        });
-        found.await.ok().flatten()
-    }
-
-    async fn remove(&self, batch: &Batch) {
-        let Some(last) = batch.records.last().map(|record| record.number) else { return };
-        let destination = self.clone();
-        let removed = spawn_blocking(move || {
-            match destination.0.queue.remove(last) {
-                Ok(()) => destination.show_size(),
-                Err(error) => destination.failed(&error),
-            };
-        });
-        let _ = removed.await;
-    }
-
-    /// Sends what is in the queue, for ever.
-    pub async fn forward(self, mut sink: Box<dyn Sink>) {
-        let settings = &self.0.settings;
-        let mut pause = settings.retry;
-        let mut last_told = String::new();
-        let mut size = settings.batch_max;
-        let mut is_proven = false;
-        loop {
-            let Some(batch) = self.front(size).await else {
-                // Looks again also by itself, should the queue not have answered.
-                let _ = timeout(Duration::from_secs(1), self.0.stored.notified()).await;
-                continue;
-            };
-            let result = match self.send(&mut *sink, &batch).await {
-                // Whoever has not taken anything yet does not refuse the values, but the settings.
-                Ok(Taken { refused, reason: Some(reason) })
-                    if refused >= batch.records.len() && !is_proven =>
-                {
-                    Err(Fault::other(self.0.description.as_str(), reason))
-                }
-                result => result,
-            };
-            match result {
-                Ok(taken) => {
-                    is_proven |= taken.refused < batch.records.len();
-                    self.remove(&batch).await;
-                    let (records, refused) = (batch.records.len() as u64, taken.refused as u64);
-                    self.0.counters.confirmed(records, refused, wall());
-                    if let Some(reason) = taken.reason {
-                        self.0.counters.note(&reason);
-                        tracing::warn!(destination = settings.name, refused, reason, "values are refused");
-                    }
-                    pause = settings.retry;
-                    last_told.clear();
-                    size = (size * 2).min(settings.batch_max);
-                }
-                Err(fault) => {
-                    if matches!(fault, Fault::NoAnswer { .. }) {
-                        // A slow destination may take a smaller batch in time.
-                        size = (batch.records.len() / 4).max(1);
-                    }
-                    let told = fault.to_string();
-                    self.0.counters.disconnected();
-                    self.0.counters.failed(&told);
-                    if told == last_told {
-                        tracing::debug!(destination = settings.name, error = told, "still not sent");
-                    } else {
-                        tracing::warn!(
-                            destination = settings.name,
-                            error = told,
-                            "values wait; trying again"
-                        );
-                        last_told = told;
-                    }
-                    sleep(pause + jitter(pause)).await;
-                    pause = (pause * 2).min(settings.retry_max);
-                }
+            Err(error) => {
+                self.failed(&error);
+                None
             }
         }
     }
 
-    async fn send(&self, sink: &mut dyn Sink, batch: &Batch) -> Result<Taken, Fault> {
-        let deadline = self.0.settings.deadline;
-        let target = || self.0.description.clone();
-        // A panic of a library costs a pause.
-        match timeout(deadline, AssertUnwindSafe(sink.send(batch)).catch_unwind()).await {
-            Ok(Ok(result)) => result,
-            Ok(Err(_)) => Err(Fault::other(target(), "the destination panicked; please report this")),
-            Err(_) => Err(Fault::NoAnswer { target: target(), after: deadline }),
+    /// The next batch of the queue, and the records among it that have to stay behind parked ones. It blocks.
+    pub(super) fn front(&self, records_max: usize) -> Option<(Batch, Vec<Record>)> {
+        // Nothing is dropped because a variable is away: with too much of that, the others wait, too.
+        if self.0.queue.is_parking_full() {
+            return None;
+        }
+        let batch = self.found(self.0.queue.front(records_max))?;
+        Some(self.0.queue.split(batch))
+    }
+
+    /// The next batch of what is parked. It blocks.
+    pub(super) fn front_parked(&self, records_max: usize) -> Option<Batch> {
+        self.found(self.0.queue.front_parked(records_max))
+    }
+
+    /// Removes all up to a number from the queue, and parks some of it. It blocks.
+    pub(super) fn confirm(&self, through: u64, parked: &[Record]) {
+        match self.0.queue.confirm(through, parked) {
+            Ok(()) => self.show_size(),
+            Err(error) => self.failed(&error),
+        }
+    }
+
+    /// Removes a batch from what is parked, except some. It blocks.
+    pub(super) fn confirm_parked(&self, batch: &Batch, except: &HashSet<u64>) {
+        match self.0.queue.confirm_parked(batch, except) {
+            Ok(()) => self.show_size(),
+            Err(error) => self.failed(&error),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Destinations: where values of tags are sent, stored on disk until the destination has confirmed them.
 //!
 //! - [`block`]: values as they are stored; [`tap`]: collects values from the feeds; [`pattern`]: which tags;
-//! - [`queue`]: the queue on disk; [`forward`]: from the tap to the queue to the destination; [`counters`]: what is counted;
+//! - [`queue`]: the queue on disk, `parked`: what waits in it for single variables; [`forward`]: from the tap to the queue;
+//!   [`sending`]: from the queue to the destination; [`counters`]: what is counted;
 //! - [`settings`]: what every destination has; [`template`]: texts with placeholders;
 //! - [`file`], [`influx`], [`mqtt`], [`opcua`], `nats`, `postgres`: the kinds of destinations.
 
@@ -14,10 +15,12 @@ pub mod mqtt;
 #[cfg(feature = "nats")]
 pub mod nats;
 pub mod opcua;
+mod parked;
 pub mod pattern;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 pub mod queue;
+pub mod sending;
 pub mod settings;
 pub mod tap;
 pub mod template;
@@ -48,8 +51,11 @@ impl Batch {
 pub struct Taken {
     /// Records that it will never take, whatever is tried.
     pub refused: usize,
-    /// Why.
+    /// Why, or why records are parked.
     pub reason: Option<String>,
+    /// The numbers of records that it does not take now, although it takes others. They are sent again later, also behind
+    /// records of other tags. If a record is among them, all records of its tag behind it are.
+    pub parked: Vec<u64>,
 }
 
 /// A kind of destination. One value is one destination.

@@ -179,7 +179,7 @@ impl MqttSink {
         }
         // After a failure there may be answers to come, so only a connection without any is used again.
         self.link = Some(link);
-        Ok(Taken { refused, reason })
+        Ok(Taken { refused, reason, parked: Vec::new() })
     }
 }
 

@@ -11,7 +11,7 @@ use crate::opcua::{Remote, check_node, kind_of};
 use crate::value::Kind;
 use core::time::Duration;
 use futures_util::future::BoxFuture;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use taktwerk::Client;
 use taktwerk::client::{Attribute, Error, ToNodeId};
@@ -74,6 +74,12 @@ fn is_passing(status: StatusCode) -> bool {
     .contains(&status)
 }
 
+/// Whether it is the node that does not take a value, and not the server.
+fn is_of_node(status: StatusCode) -> bool {
+    [StatusCode::BAD_NO_COMMUNICATION, StatusCode::BAD_NOT_CONNECTED, StatusCode::BAD_OUT_OF_SERVICE]
+        .contains(&status)
+}
+
 impl OpcUaSink {
     /// Takes the settings of a destination.
     ///
@@ -112,8 +118,9 @@ impl OpcUaSink {
         Fault::other(self.remote.target(), error)
     }
 
-    /// Finds the nodes of tags that are new on this connection; gives those that are not there, with the reason.
-    async fn find(&self, link: &mut Link, batch: &Batch) -> Result<HashMap<Arc<str>, String>, Fault> {
+    /// Finds the nodes of tags that are new on this connection; gives those that are not there, with the reason and whether
+    /// it passes.
+    async fn find(&self, link: &mut Link, batch: &Batch) -> Result<HashMap<Arc<str>, (String, bool)>, Fault> {
         let namespaces = link.client.namespaces();
         let mut missing = HashMap::new();
         let mut found: Vec<(Arc<str>, NodeId)> = Vec::new();
@@ -130,7 +137,7 @@ impl OpcUaSink {
                     link.nodes.insert(Arc::clone(&record.tag), Node { id: id.clone(), kind: None });
                     found.push((Arc::clone(&record.tag), id));
                 }
-                Err(error) => drop(missing.insert(Arc::clone(&record.tag), error.to_string())),
+                Err(error) => drop(missing.insert(Arc::clone(&record.tag), (error.to_string(), false))),
             }
         }
         if found.is_empty() {
@@ -144,7 +151,8 @@ impl OpcUaSink {
             let [data_type, value] = values else { continue };
             if data_type.status().is_bad() {
                 link.nodes.remove(&tag);
-                missing.insert(tag, format!("cannot find {id}: {}", data_type.status()));
+                let status = data_type.status();
+                missing.insert(tag, (format!("cannot find {id}: {status}"), is_passing(status)));
                 continue;
             }
             let kind = match &data_type.value {
@@ -186,104 +194,145 @@ impl OpcUaSink {
         let missing = self.find(&mut link, batch).await?;
         let first = batch.records.first().map_or(0, |record| record.number);
         self.decided.retain(|number, _| *number >= first);
-        let mut taken =
-            Taken { refused: self.decided.values().filter(|refused| **refused).count(), ..Taken::default() };
-        let mut by_node: HashMap<&NodeId, usize> = HashMap::new();
-        // Values of a node in one request may be written in any order, so each wave has one value of a node.
-        let mut waves: Vec<Vec<(u64, NodeId, DataValue)>> = Vec::new();
-        let mut histories: Vec<(NodeId, Vec<DataValue>)> = Vec::new();
-        for record in batch.records.iter().filter(|record| !self.decided.contains_key(&record.number)) {
+        let mut verdict = Verdict::default();
+        let mut by_node: HashMap<&NodeId, Vec<(u64, DataValue)>> = HashMap::new();
+        let mut order: Vec<&NodeId> = Vec::new();
+        for record in &batch.records {
+            if self.decided.contains_key(&record.number) {
+                continue;
+            }
             let Some(node) = link.nodes.get(&record.tag) else {
-                taken.refused += 1;
-                taken.reason = missing.get(&record.tag).map(|reason| format!("{}: {reason}", record.tag));
+                let Some((reason, is_passing)) = missing.get(&record.tag) else { continue };
+                let told = Some(format!("{}: {reason}", record.tag));
+                if *is_passing {
+                    verdict.waiting = told;
+                } else {
+                    verdict.reason = told;
+                    self.decided.insert(record.number, true);
+                }
                 continue;
             };
             let Some(value) = self.value(node, record) else {
-                taken.refused += 1;
+                self.decided.insert(record.number, true);
                 continue;
             };
-            let next = by_node.entry(&node.id).or_insert(if self.write == Write::History {
-                histories.len()
-            } else {
-                0
+            by_node.entry(&node.id).or_insert_with(|| {
+                order.push(&node.id);
+                Vec::new()
             });
-            if self.write == Write::History {
-                if *next == histories.len() {
-                    histories.push((node.id.clone(), Vec::new()));
-                }
-                if let Some((_, values)) = histories.get_mut(*next) {
-                    values.push(value);
-                }
-                continue;
-            }
-            if waves.len() <= *next {
-                waves.push(Vec::new());
-            }
-            if let Some(wave) = waves.get_mut(*next) {
-                wave.push((record.number, node.id.clone(), value));
-            }
-            *next += 1;
-        }
-        // Nodes that take no value now: their later values wait with it, those of others do not.
-        let mut waiting: HashSet<NodeId> = HashSet::new();
-        let mut failure = None;
-        for wave in waves {
-            let wave = wave.into_iter().filter(|(_, node, _)| !waiting.contains(node));
-            let (written, values): (Vec<_>, Vec<_>) =
-                wave.map(|(number, node, value)| ((number, node.clone()), (node, value))).unzip();
-            if values.is_empty() {
-                break;
-            }
-            let results = link.client.write_many(values).await.map_err(|error| self.failed(&error))?;
-            for ((number, node), status) in written.into_iter().zip(results) {
-                let refused = taken.refused;
-                match self.judge(&mut taken, &node, status) {
-                    Ok(()) => drop(self.decided.insert(number, taken.refused > refused)),
-                    Err(fault) => {
-                        waiting.insert(node);
-                        failure.get_or_insert(fault);
-                    }
-                }
+            if let Some(values) = by_node.get_mut(&node.id) {
+                values.push((record.number, value));
             }
         }
-        if let Some(fault) = failure {
-            self.link = Some(link);
-            return Err(fault);
-        }
-        for (node, values) in histories {
-            for part in values.chunks(UPDATES_MAX) {
-                let update = PerformUpdateType::UPDATE;
-                let results = link.client.update_history(node.clone(), update, part.to_vec()).await;
-                match results {
-                    Ok(results) => {
-                        results.into_iter().try_for_each(|status| self.judge(&mut taken, &node, status))?
-                    }
-                    Err(error @ Error::Status { status, .. }) if !is_passing(status) => {
-                        taken.refused += part.len();
-                        taken.reason = Some(error.to_string());
-                    }
-                    Err(error) => return Err(self.failed(&error)),
-                }
+        let values: Vec<_> =
+            order.into_iter().filter_map(|node| Some((node.clone(), by_node.remove(node)?))).collect();
+        match self.write {
+            Write::History => self.write_histories(&link.client, values, &mut verdict).await?,
+            Write::Value | Write::ValueAndTime => {
+                self.write_values(&link.client, values, &mut verdict).await?
             }
         }
         self.link = Some(link);
-        self.decided.clear();
-        Ok(taken)
+        let numbers = || batch.records.iter().map(|record| record.number);
+        let parked: Vec<u64> = numbers().filter(|number| !self.decided.contains_key(number)).collect();
+        let is_any_taken = numbers().any(|number| self.decided.get(&number) == Some(&false));
+        if let (Some(fault), false) = (verdict.server, is_any_taken) {
+            // It takes nothing at all: the batch waits.
+            return Err(fault);
+        }
+        let mut refused = 0;
+        for number in numbers() {
+            refused += usize::from(self.decided.remove(&number) == Some(true));
+        }
+        let reason = if parked.is_empty() { verdict.reason } else { verdict.waiting };
+        Ok(Taken { refused, reason, parked })
     }
 
-    /// What a result of the server means for its value.
-    fn judge(&self, taken: &mut Taken, node: &NodeId, status: StatusCode) -> Result<(), Fault> {
-        if !status.is_bad() {
-            return Ok(());
+    /// Writes the values of nodes. Values of a node in one request may be written in any order, so each request has one.
+    async fn write_values(
+        &mut self,
+        client: &Client,
+        nodes: Vec<(NodeId, Vec<(u64, DataValue)>)>,
+        verdict: &mut Verdict,
+    ) -> Result<(), Fault> {
+        let mut nodes: Vec<_> = nodes.into_iter().map(|(node, values)| (node, values.into_iter())).collect();
+        while !nodes.is_empty() {
+            let mut wave = Vec::new();
+            let mut values = Vec::new();
+            nodes.retain_mut(|(node, left)| match left.next() {
+                Some((number, value)) => {
+                    wave.push(number);
+                    values.push((node.clone(), value));
+                    true
+                }
+                None => false,
+            });
+            if values.is_empty() {
+                break;
+            }
+            let results = client.write_many(values).await.map_err(|error| self.failed(&error))?;
+            let mut results = wave.into_iter().zip(results);
+            // Nodes that take no value now: their later values wait with it, those of others do not.
+            nodes.retain(|(node, _)| {
+                results.next().is_some_and(|(number, status)| self.judge(verdict, node, number, status))
+            });
         }
-        let told = format!("cannot write {node}: {status}");
-        if is_passing(status) {
-            return Err(Fault::other(self.remote.target(), told));
-        }
-        taken.refused += 1;
-        taken.reason = Some(told);
         Ok(())
     }
+
+    async fn write_histories(
+        &mut self,
+        client: &Client,
+        nodes: Vec<(NodeId, Vec<(u64, DataValue)>)>,
+        verdict: &mut Verdict,
+    ) -> Result<(), Fault> {
+        for (node, values) in nodes {
+            for part in values.chunks(UPDATES_MAX) {
+                let update = PerformUpdateType::UPDATE;
+                let data = part.iter().map(|(_, value)| value.clone()).collect();
+                let results = match client.update_history(node.clone(), update, data).await {
+                    Ok(results) => results,
+                    Err(Error::Status { status, .. }) => vec![status; part.len()],
+                    Err(error) => return Err(self.failed(&error)),
+                };
+                let mut results = part.iter().zip(results);
+                if !results.all(|((number, _), status)| self.judge(verdict, &node, *number, status)) {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What a result of the server means for its value; false if it is to be written later.
+    fn judge(&mut self, verdict: &mut Verdict, node: &NodeId, number: u64, status: StatusCode) -> bool {
+        if !status.is_bad() {
+            self.decided.insert(number, false);
+            return true;
+        }
+        let told = format!("cannot write {node}: {status}");
+        if !is_passing(status) {
+            self.decided.insert(number, true);
+            verdict.reason = Some(told);
+            return true;
+        }
+        if !is_of_node(status) && verdict.server.is_none() {
+            verdict.server = Some(Fault::other(self.remote.target(), &told));
+        }
+        verdict.waiting.get_or_insert(told);
+        false
+    }
+}
+
+/// What was learnt while a batch was written.
+#[derive(Default)]
+struct Verdict {
+    /// Why values are refused.
+    reason: Option<String>,
+    /// Why values of single nodes wait.
+    waiting: Option<String>,
+    /// What the server has said that is not about a node.
+    server: Option<Fault>,
 }
 
 impl Sink for OpcUaSink {

@@ -4,9 +4,11 @@
 //! a process that is killed loses nothing that was accepted, and may send the last batch again.
 
 use super::Batch;
-use super::block::{self, Block};
+use super::block::{self, Block, Record};
+use super::parked::{self, Parked};
 use core::time::Duration;
 use rusqlite::{Connection, OptionalExtension, params};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use taktwerk_crypto::Entropy;
@@ -66,6 +68,8 @@ pub struct QueueLimits {
     pub age_max: Option<Duration>,
     /// What happens at `bytes_max`.
     pub when_full: WhenFull,
+    /// With so many parked records, the queue waits for them.
+    pub parked_max: u64,
     /// Whether accepted records survive a loss of power, too.
     pub sync: bool,
 }
@@ -86,6 +90,8 @@ pub struct Outcome {
 pub struct Size {
     /// Records.
     pub records: u64,
+    /// Those of them that are parked.
+    pub parked: u64,
     /// Their bytes.
     pub bytes: u64,
     /// When the oldest was received.
@@ -97,10 +103,29 @@ struct Store {
     next: u64,
     /// The last record that was confirmed. The rest of its block waits.
     confirmed: u64,
-    /// Records that wait.
+    /// Records that wait in blocks.
     records: u64,
     /// Bytes of all blocks.
     bytes: u64,
+    parked: Parked,
+}
+
+impl Store {
+    /// Changes parked records, all or none.
+    fn change<T>(
+        &mut self,
+        change: impl FnOnce(&rusqlite::Transaction<'_>, &mut Parked) -> Result<T, rusqlite::Error>,
+    ) -> Result<T, rusqlite::Error> {
+        let result = self.connection.transaction().and_then(|transaction| {
+            let result = change(&transaction, &mut self.parked)?;
+            transaction.commit()?;
+            Ok(result)
+        });
+        if result.is_err() {
+            self.parked = Parked::load(&self.connection)?;
+        }
+        result
+    }
 }
 
 /// The records that wait of some in blocks that follow each other, the first of which is `first`.
@@ -162,6 +187,7 @@ impl Queue {
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "FULL")?;
         connection.execute_batch(SCHEMA)?;
+        connection.execute_batch(parked::SCHEMA)?;
         let meta = "SELECT value FROM meta WHERE key = ?1";
         let id: Option<String> = connection.query_row(meta, ["id"], |row| row.get(0)).optional()?;
         let id = match id {
@@ -187,8 +213,10 @@ impl Queue {
             connection.query_row(meta, ["confirmed"], |row| row.get(0)).optional()?;
         let confirmed = confirmed.unwrap_or(0) as u64;
         let (first, records, bytes) = connection.query_row(SUM, [], sum)?;
+        let parked = Parked::load(&connection)?;
         let store = Store {
             connection,
+            parked,
             next: next.unwrap_or(1) as u64,
             confirmed,
             records: waiting(first, records, confirmed),
@@ -209,29 +237,39 @@ impl Queue {
         let mut guard = self.lock();
         let store = &mut *guard;
         let mut outcome = Outcome::default();
+        let oldest_time =
+            self.limits.age_max.map(|age| now.ticks().saturating_sub((age.as_nanos() / 100) as i64));
+        if let Some(limit) = oldest_time
+            && store.parked.records() > 0
+        {
+            outcome.expired = store.change(|transaction, parked| parked.expire(transaction, limit))?;
+        }
         let (mut next, mut records, mut bytes) = (store.next, store.records, store.bytes);
         let confirmed = store.confirmed;
+        let parked_bytes = store.parked.bytes();
         let transaction = store.connection.transaction()?;
         {
             let sql = "SELECT first, count, length(body) FROM block ORDER BY first LIMIT 1";
             let mut oldest = transaction.prepare_cached(sql)?;
             let mut remove = transaction.prepare_cached("DELETE FROM block WHERE first = ?1")?;
             let mut insert = transaction.prepare_cached("INSERT INTO block VALUES (?1, ?2, ?3, ?4)")?;
-            if let Some(age) = self.limits.age_max {
-                let limit = now.ticks().saturating_sub((age.as_nanos() / 100) as i64);
+            if let Some(limit) = oldest_time {
                 let (first, old, len) =
                     transaction.prepare_cached(&format!("{SUM} WHERE time < ?1"))?.query_row([limit], sum)?;
                 if old > 0 {
                     transaction.execute("DELETE FROM block WHERE time < ?1", [limit])?;
-                    outcome.expired = waiting(first, old, confirmed);
-                    records -= outcome.expired.min(records);
+                    let old = waiting(first, old, confirmed);
+                    outcome.expired += old;
+                    records -= old.min(records);
                     bytes -= (len as u64).min(bytes);
                 }
             }
             for block in blocks {
                 let count = u64::from(block.count);
                 let len = block.body.len() as u64;
-                while bytes + len > self.limits.bytes_max && self.limits.when_full == WhenFull::DropOldest {
+                while bytes + parked_bytes + len > self.limits.bytes_max
+                    && self.limits.when_full == WhenFull::DropOldest
+                {
                     let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
                     let found: Option<(i64, i64, i64)> = oldest.query_row([], row).optional()?;
                     let Some((first, old, old_len)) = found else { break };
@@ -241,7 +279,7 @@ impl Queue {
                     records -= old.min(records);
                     bytes -= (old_len as u64).min(bytes);
                 }
-                if bytes + len > self.limits.bytes_max {
+                if bytes + parked_bytes + len > self.limits.bytes_max {
                     outcome.evicted += count;
                     continue;
                 }
@@ -302,35 +340,94 @@ impl Queue {
         Ok((batch, lost))
     }
 
-    /// Removes what the destination has confirmed: all up to a number.
+    /// Removes what the destination has confirmed: all up to a number, except some that are parked.
     ///
     /// # Errors
     /// The disk does not work.
-    pub fn remove(&self, through: u64) -> Result<(), QueueError> {
+    pub fn confirm(&self, through: u64, parked: &[Record]) -> Result<(), QueueError> {
         let mut guard = self.lock();
         let store = &mut *guard;
         let through = i64::try_from(through).unwrap_or(i64::MAX);
-        let transaction = store.connection.transaction()?;
-        let whole = "first + count - 1 <= ?1";
-        let (first, records, bytes) =
-            transaction.prepare_cached(&format!("{SUM} WHERE {whole}"))?.query_row([through], sum)?;
-        let removed = waiting(first, records, store.confirmed);
-        transaction.prepare_cached(&format!("DELETE FROM block WHERE {whole}"))?.execute([through])?;
-        // Of a block that is confirmed in part, the rest waits.
-        let rest = "SELECT first FROM block WHERE first <= ?1";
-        let rest: Option<i64> =
-            transaction.prepare_cached(rest)?.query_row([through], |row| row.get(0)).optional()?;
-        let part = rest.map_or(0, |first| waiting(Some(first), through - first + 1, store.confirmed));
-        let sql = "INSERT OR REPLACE INTO meta VALUES ('confirmed', ?1)";
-        transaction.prepare_cached(sql)?.execute([through])?;
-        transaction.commit()?;
+        let confirmed = store.confirmed;
+        let (removed, bytes) = store.change(|transaction, all| {
+            let whole = "first + count - 1 <= ?1";
+            let (first, records, bytes) =
+                transaction.prepare_cached(&format!("{SUM} WHERE {whole}"))?.query_row([through], sum)?;
+            let removed = waiting(first, records, confirmed);
+            transaction.prepare_cached(&format!("DELETE FROM block WHERE {whole}"))?.execute([through])?;
+            // Of a block that is confirmed in part, the rest waits.
+            let rest = "SELECT first FROM block WHERE first <= ?1";
+            let rest: Option<i64> =
+                transaction.prepare_cached(rest)?.query_row([through], |row| row.get(0)).optional()?;
+            let part = rest.map_or(0, |first| waiting(Some(first), through - first + 1, confirmed));
+            let sql = "INSERT OR REPLACE INTO meta VALUES ('confirmed', ?1)";
+            transaction.prepare_cached(sql)?.execute([through])?;
+            all.insert(transaction, parked)?;
+            Ok((removed + part, bytes))
+        })?;
         store.confirmed = store.confirmed.max(through as u64);
-        store.records -= (removed + part).min(store.records);
+        store.records -= removed.min(store.records);
         store.bytes -= (bytes as u64).min(store.bytes);
         if store.records == 0 {
             // A backlog that is gone need not keep its space. This is a bounded piece of work.
             store.connection.execute_batch(&format!("PRAGMA incremental_vacuum({VACUUM_PAGES})"))?;
         }
+        Ok(())
+    }
+
+    /// Takes the records out of a batch that have to stay behind parked ones of their tags.
+    #[must_use]
+    pub fn split(&self, batch: Batch) -> (Batch, Vec<Record>) {
+        let store = self.lock();
+        if store.parked.records() == 0 {
+            return (batch, Vec::new());
+        }
+        let Batch { queue, records } = batch;
+        let (held, records) = records.into_iter().partition(|record| store.parked.has(&record.tag));
+        (Batch { queue, records }, held)
+    }
+
+    /// Whether so much is parked that the queue waits for it.
+    #[must_use]
+    pub fn is_parking_full(&self) -> bool {
+        let store = self.lock();
+        let parked = &store.parked;
+        parked.records() >= self.limits.parked_max.max(1) || parked.bytes() >= self.limits.bytes_max / 4
+    }
+
+    /// The oldest parked records of each tag, at most so many; `None` if there are none. Those that cannot be read are
+    /// removed: the second number counts them.
+    ///
+    /// # Errors
+    /// The disk does not work.
+    pub fn front_parked(&self, records_max: usize) -> Result<(Option<Batch>, u64), QueueError> {
+        let mut store = self.lock();
+        if store.parked.records() == 0 {
+            return Ok((None, 0));
+        }
+        let (records, damaged) = store.parked.front(&store.connection, records_max)?;
+        let lost = damaged.len() as u64;
+        if !damaged.is_empty() {
+            store.change(|transaction, all| {
+                damaged.iter().try_for_each(|number| all.remove(transaction, *number).map(drop))
+            })?;
+        }
+        let batch = (!records.is_empty()).then(|| Batch { queue: self.id.clone(), records });
+        Ok((batch, lost))
+    }
+
+    /// Removes the parked records of a batch that the destination has confirmed: all except some.
+    ///
+    /// # Errors
+    /// The disk does not work.
+    pub fn confirm_parked(&self, batch: &Batch, except: &HashSet<u64>) -> Result<(), QueueError> {
+        let mut store = self.lock();
+        let numbers = batch.records.iter().map(|record| record.number);
+        store.change(|transaction, all| {
+            let mut done = numbers.filter(|number| !except.contains(number));
+            done.try_for_each(|number| all.remove(transaction, number).map(drop))
+        })?;
+        store.parked.turn(&batch.records);
         Ok(())
     }
 
@@ -343,164 +440,15 @@ impl Queue {
         let sql = "SELECT time FROM block ORDER BY first LIMIT 1";
         let oldest: Option<i64> =
             store.connection.prepare_cached(sql)?.query_row([], |row| row.get(0)).optional()?;
-        Ok(Size { records: store.records, bytes: store.bytes, oldest: oldest.map(UtcTime::from_ticks) })
+        let parked = store.parked.oldest(&store.connection)?;
+        Ok(Size {
+            records: store.records + store.parked.records(),
+            parked: store.parked.records(),
+            bytes: store.bytes + store.parked.bytes(),
+            oldest: oldest.map(UtcTime::from_ticks).into_iter().chain(parked).min(),
+        })
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::destination::block::Builder;
-    use std::sync::Arc;
-    use taktwerk_types::StatusCode;
-
-    const LIMITS: QueueLimits =
-        QueueLimits { bytes_max: 1 << 30, age_max: None, when_full: WhenFull::DropOldest, sync: false };
-
-    fn block(values: core::ops::Range<i32>, time: i64) -> Block {
-        let mut builder = Builder::default();
-        let name: Arc<str> = "T".into();
-        let time = UtcTime::from_ticks(time);
-        for value in values {
-            builder.push(0, &name, &value.into(), StatusCode::GOOD, time, time);
-        }
-        builder.take().unwrap()
-    }
-
-    fn front(queue: &Queue, most: usize) -> Vec<(u64, i32)> {
-        let batch = queue.front(most).unwrap().0;
-        let records = batch.into_iter().flat_map(|batch| batch.records);
-        records.map(|record| (record.number, record.value.as_f64().unwrap() as i32)).collect()
-    }
-
-    #[test]
-    fn records_stay_in_order_with_their_numbers_until_they_are_confirmed() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("deep/q.db");
-        let now = UtcTime::from_ticks(100);
-        let queue = Queue::open(&path, LIMITS).unwrap();
-        assert!(front(&queue, 10).is_empty());
-        let outcome = queue.append(&[block(0..3, 1), block(3..6, 2)], now).unwrap();
-        assert_eq!(outcome, Outcome { accepted: 6, ..Outcome::default() });
-        assert_eq!(front(&queue, 3), [(1, 0), (2, 1), (3, 2)]);
-        assert_eq!(front(&queue, 6).len(), 6);
-        // A second process is told so.
-        assert!(matches!(Queue::open(&path, LIMITS), Err(QueueError::Locked { .. })));
-        queue.remove(3).unwrap();
-        let key = queue.front(1).unwrap().0.map(|batch| batch.key(&batch.records[0])).unwrap();
-        drop(queue);
-        let queue = Queue::open(&path, LIMITS).unwrap();
-        let again = queue.front(1).unwrap().0.map(|batch| batch.key(&batch.records[0])).unwrap();
-        assert_eq!(again, key);
-        assert_eq!(queue.size().unwrap().oldest, Some(UtcTime::from_ticks(2)));
-        queue.remove(6).unwrap();
-        assert_eq!(queue.size().unwrap(), Size::default());
-        drop(queue);
-        // Numbers go on, also after the queue was empty.
-        let queue = Queue::open(&path, LIMITS).unwrap();
-        queue.append(&[block(6..7, 3)], now).unwrap();
-        // It was opened again twice.
-        let number = 2 * (LOST_MAX as u64 + 1);
-        assert_eq!(front(&queue, 10), [(number, 6)]);
-        drop(queue);
-        let limits = QueueLimits { sync: true, ..LIMITS };
-        let queue = Queue::open(&path, limits).unwrap();
-        queue.append(&[block(7..8, 3)], now).unwrap();
-        assert_eq!(front(&queue, 10)[1], (number + 1, 7), "nothing is lost with sync");
-    }
-
-    #[test]
-    fn numbers_of_records_that_a_loss_of_power_took_are_not_used_again() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("q.db");
-        let now = UtcTime::from_ticks(100);
-        Queue::open(&path, LIMITS).unwrap().append(&[block(0..6, 1)], now).unwrap();
-        for _ in 0..2 {
-            let queue = Queue::open(&path, LIMITS).unwrap();
-            // What is on the disk for sure is what was there when the queue was opened.
-            let files = ["q.db", "q.db-wal"].map(|name| folder.path().join(name));
-            let on_disk = files.clone().map(|file| std::fs::read(file).unwrap_or_default());
-            queue.append(&[block(10..13, 2)], now).unwrap();
-            let sent = front(&queue, 100);
-            drop(queue);
-            for (file, bytes) in files.iter().zip(on_disk) {
-                std::fs::write(file, bytes).unwrap();
-            }
-            let queue = Queue::open(&path, LIMITS).unwrap();
-            queue.append(&[block(20..23, 3)], now).unwrap();
-            let used =
-                |number| sent.iter().any(|(other, value)| *other == number && (10..20).contains(value));
-            let new: Vec<u64> =
-                front(&queue, 100).into_iter().filter(|it| it.1 >= 20).map(|it| it.0).collect();
-            assert!(new.len() >= 3 && !new.iter().any(|number| used(*number)), "{new:?} {sent:?}");
-        }
-    }
-
-    #[test]
-    fn a_block_may_be_confirmed_in_parts() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("q.db");
-        let now = UtcTime::from_ticks(100);
-        let queue = Queue::open(&path, LIMITS).unwrap();
-        queue.append(&[block(0..10, 1), block(10..20, 2)], now).unwrap();
-        assert_eq!(front(&queue, 3), [(1, 0), (2, 1), (3, 2)]);
-        queue.remove(3).unwrap();
-        assert_eq!(queue.size().unwrap().records, 17);
-        queue.remove(5).unwrap();
-        assert_eq!((front(&queue, 2), queue.size().unwrap().records), (vec![(6, 5), (7, 6)], 15));
-        drop(queue);
-        let queue = Queue::open(&path, LIMITS).unwrap();
-        assert_eq!((front(&queue, 6).len(), queue.size().unwrap().records), (6, 15));
-        queue.remove(12).unwrap();
-        assert_eq!((front(&queue, 1), queue.size().unwrap().records), (vec![(13, 12)], 8));
-        drop(queue);
-        // Only what waits is dropped.
-        let limits = QueueLimits { bytes_max: block(0..10, 1).body.len() as u64, ..LIMITS };
-        let queue = Queue::open(&path, limits).unwrap();
-        let outcome = queue.append(&[block(20..30, 3)], now).unwrap();
-        assert_eq!((outcome.evicted, outcome.accepted, queue.size().unwrap().records), (8, 10, 10));
-        queue.remove(front(&queue, 100).last().unwrap().0).unwrap();
-        assert_eq!(queue.size().unwrap(), Size::default());
-    }
-
-    #[test]
-    fn a_full_queue_drops_what_it_was_told_to() {
-        let len = block(0..10, 1).body.len() as u64;
-        for (when_full, left) in [(WhenFull::DropOldest, 10..30), (WhenFull::DropNewest, 0..20)] {
-            let folder = tempfile::tempdir().unwrap();
-            let limits = QueueLimits { bytes_max: 2 * len, when_full, ..LIMITS };
-            let queue = Queue::open(&folder.path().join("q.db"), limits).unwrap();
-            let now = UtcTime::from_ticks(100);
-            queue.append(&[block(0..10, 1), block(10..20, 2)], now).unwrap();
-            let outcome = queue.append(&[block(20..30, 3)], now).unwrap();
-            assert_eq!(outcome.evicted, 10);
-            assert_eq!(queue.size().unwrap().bytes, 2 * len);
-            let values: Vec<i32> = front(&queue, 100).into_iter().map(|(_, value)| value).collect();
-            assert_eq!(values, left.collect::<Vec<_>>(), "{when_full:?}");
-        }
-    }
-
-    #[test]
-    fn old_records_expire_and_damaged_blocks_are_counted() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("q.db");
-        let limits = QueueLimits { age_max: Some(Duration::from_micros(1)), ..LIMITS };
-        let queue = Queue::open(&path, limits).unwrap();
-        queue.append(&[block(0..4, 100)], UtcTime::from_ticks(100)).unwrap();
-        let outcome = queue.append(&[block(4..6, 120)], UtcTime::from_ticks(120)).unwrap();
-        assert_eq!((outcome.accepted, outcome.expired), (2, 4));
-        queue.lock().connection.execute("UPDATE block SET body = x'0102'", []).unwrap();
-        let (batch, damaged) = queue.front(10).unwrap();
-        assert_eq!((batch, damaged), (None, 2));
-        assert_eq!(queue.size().unwrap().records, 0);
-    }
-
-    #[test]
-    fn a_file_that_is_no_queue_is_refused_with_advice() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("q.db");
-        std::fs::write(&path, "no database at all, but long enough to be looked at").unwrap();
-        let error = Queue::open(&path, LIMITS).unwrap_err().to_string();
-        assert!(error.contains("q.db: ") && error.contains("set `queue`"), "{error}");
-    }
-}
+mod tests;

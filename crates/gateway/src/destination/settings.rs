@@ -53,6 +53,7 @@ impl DestinationSettings {
                 bytes_max: fields.integer("queue_mb_max", 1, 1 << 20)?.unwrap_or(1024) << 20,
                 age_max: fields.span("age_max")?,
                 when_full: fields.word("when_full", &full)?.unwrap_or(WhenFull::DropOldest),
+                parked_max: fields.integer("parked_max", 1, 10_000_000)?.unwrap_or(100_000),
                 sync: fields.flag("sync")?.unwrap_or(false),
             },
             flush: fields

@@ -1,0 +1,216 @@
+//! From the queue to the destination: batches, pauses after failures, and turns of what is parked.
+
+use super::block::Record;
+use super::forward::Destination;
+use super::{Batch, Sink, Taken};
+use crate::fault::Fault;
+use crate::pause::jitter;
+use core::time::Duration;
+use futures_util::FutureExt;
+use std::collections::HashSet;
+use std::panic::AssertUnwindSafe;
+use taktwerk_net::clock::wall;
+use tokio::time::{Instant, sleep, timeout};
+
+/// How long to wait for records before the queue is looked at again.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// Sends what is in the queue of a destination, for ever.
+pub async fn forward(destination: Destination, sink: Box<dyn Sink>) {
+    let (retry, batch_max) = (destination.settings().retry, destination.settings().batch_max);
+    let mut sending = Sending {
+        pause: retry,
+        size: batch_max,
+        last_told: String::new(),
+        last_parked: String::new(),
+        is_proven: false,
+        // There may be some of the last run.
+        parked_due: Some(Instant::now()),
+        parked_pause: retry,
+        is_parked_first: true,
+        sink,
+        destination,
+    };
+    loop {
+        sending.turn().await;
+    }
+}
+
+struct Sending {
+    destination: Destination,
+    sink: Box<dyn Sink>,
+    /// The next pause after a failure.
+    pause: Duration,
+    /// Records in the next batch, at most.
+    size: usize,
+    /// What was logged last, so that it is logged once.
+    last_told: String,
+    last_parked: String,
+    /// Whether the destination has ever taken a record.
+    is_proven: bool,
+    /// When parked records are sent again; `None` if there are none.
+    parked_due: Option<Instant>,
+    parked_pause: Duration,
+    /// Whether parked records come before others. A batch that failed comes first again.
+    is_parked_first: bool,
+}
+
+/// The batch that is sent next.
+enum Next {
+    /// Records of the queue: those to be sent, and those that have to stay behind parked ones.
+    Queue(Batch, Vec<Record>),
+    Parked(Batch),
+}
+
+impl Sending {
+    async fn turn(&mut self) {
+        let Some(next) = self.next().await else {
+            let wait = self.parked_due.map_or(IDLE, |due| due.saturating_duration_since(Instant::now()));
+            self.destination.stored(wait.min(IDLE)).await;
+            return;
+        };
+        let batch = match &next {
+            Next::Queue(batch, _) | Next::Parked(batch) => batch,
+        };
+        let count = batch.records.len();
+        let result = match self.send(&next).await {
+            // Whoever has not taken anything yet does not refuse the values, but the settings.
+            Ok(Taken { refused, reason: Some(reason), .. })
+                if refused > 0 && refused >= count && !self.is_proven =>
+            {
+                Err(Fault::other(self.destination.description(), reason))
+            }
+            result => result,
+        };
+        match result {
+            Ok(taken) => self.taken(next, taken).await,
+            Err(fault) => {
+                self.is_parked_first = matches!(next, Next::Parked(_));
+                self.failed(fault, count).await;
+            }
+        }
+    }
+
+    /// Takes the next batch from the queue.
+    async fn next(&mut self) -> Option<Next> {
+        let is_due = self.parked_due.is_some_and(|due| due <= Instant::now());
+        if is_due && self.is_parked_first {
+            let size = self.size;
+            let parked = self.destination.blocking(move |it| it.front_parked(size)).await.flatten();
+            if let Some(batch) = parked {
+                return Some(Next::Parked(batch));
+            }
+            self.parked_due = None;
+        }
+        self.is_parked_first = true;
+        let size = self.size;
+        let (batch, held) = self.destination.blocking(move |it| it.front(size)).await.flatten()?;
+        Some(Next::Queue(batch, held))
+    }
+
+    async fn taken(&mut self, next: Next, taken: Taken) {
+        let Taken { refused, reason, parked } = taken;
+        let again: HashSet<u64> = parked.into_iter().collect();
+        let is_parking = !again.is_empty();
+        let settings_retry = self.destination.settings().retry;
+        let (count, confirmed) = match next {
+            Next::Queue(batch, mut held) => {
+                let count = batch.records.len();
+                let is_new = is_parking || !held.is_empty();
+                if is_new && self.parked_due.is_none() {
+                    self.parked_pause = settings_retry;
+                    self.parked_due = Some(Instant::now() + settings_retry);
+                }
+                let again = again.clone();
+                let confirm = move |it: &Destination| {
+                    let last = batch.records.iter().chain(&held).map(|record| record.number).max();
+                    held.extend(batch.records.into_iter().filter(|record| again.contains(&record.number)));
+                    it.confirm(last.unwrap_or(0), &held);
+                };
+                (count, self.destination.blocking(confirm).await)
+            }
+            Next::Parked(batch) => {
+                let count = batch.records.len();
+                // While the destination takes any, more is sent without a pause, in turn with the queue.
+                self.is_parked_first = false;
+                if again.len() < count {
+                    self.parked_pause = settings_retry;
+                    self.parked_due = Some(Instant::now());
+                } else {
+                    self.parked_due = Some(Instant::now() + self.parked_pause + jitter(self.parked_pause));
+                    self.parked_pause = (self.parked_pause * 2).min(self.destination.settings().retry_max);
+                }
+                let again = again.clone();
+                (count, self.destination.blocking(move |it| it.confirm_parked(&batch, &again)).await)
+            }
+        };
+        if confirmed.is_none() {
+            tracing::error!(
+                destination = self.destination.settings().name,
+                "the queue panicked; please report this"
+            );
+        }
+        let sent = count.saturating_sub(refused + again.len());
+        self.is_proven |= sent > 0;
+        let counters = self.destination.counters();
+        counters.confirmed(sent as u64, refused as u64, wall());
+        let name = &self.destination.settings().name;
+        match reason {
+            Some(reason) if is_parking => {
+                counters.note(&reason);
+                if reason != self.last_parked {
+                    tracing::warn!(
+                        destination = name,
+                        reason,
+                        "values of single variables wait; others go on"
+                    );
+                    self.last_parked = reason;
+                }
+            }
+            Some(reason) => {
+                counters.note(&reason);
+                tracing::warn!(destination = name, refused, reason, "values are refused");
+            }
+            None => {}
+        }
+        self.pause = settings_retry;
+        self.last_told.clear();
+        self.size = (self.size * 2).min(self.destination.settings().batch_max);
+    }
+
+    async fn failed(&mut self, fault: Fault, count: usize) {
+        if matches!(fault, Fault::NoAnswer { .. }) {
+            // A slow destination may take a smaller batch in time.
+            self.size = (count / 4).max(1);
+        }
+        let told = fault.to_string();
+        let name = &self.destination.settings().name;
+        let counters = self.destination.counters();
+        counters.disconnected();
+        counters.failed(&told);
+        if told == self.last_told {
+            tracing::debug!(destination = name, error = told, "still not sent");
+        } else {
+            tracing::warn!(destination = name, error = told, "values wait; trying again");
+            self.last_told = told;
+        }
+        sleep(self.pause + jitter(self.pause)).await;
+        self.pause = (self.pause * 2).min(self.destination.settings().retry_max);
+    }
+
+    async fn send(&mut self, next: &Next) -> Result<Taken, Fault> {
+        let batch = match next {
+            // All records stay behind parked ones.
+            Next::Queue(batch, _) if batch.records.is_empty() => return Ok(Taken::default()),
+            Next::Queue(batch, _) | Next::Parked(batch) => batch,
+        };
+        let deadline = self.destination.settings().deadline;
+        let target = || self.destination.description().to_owned();
+        // A panic of a library costs a pause.
+        match timeout(deadline, AssertUnwindSafe(self.sink.send(batch)).catch_unwind()).await {
+            Ok(Ok(result)) => result,
+            Ok(Err(_)) => Err(Fault::other(target(), "the destination panicked; please report this")),
+            Err(_) => Err(Fault::NoAnswer { target: target(), after: deadline }),
+        }
+    }
+}

@@ -10,6 +10,9 @@ use taktwerk_types::{DataValue, Decode, DecodeError, DecodeLimits, Decoder, Enco
 /// The version that this code writes and reads.
 const VERSION: u8 = 1;
 
+/// Bytes of a section of an item beside what it has of the client's request.
+pub(crate) const ITEM_BYTES: usize = 13;
+
 /// What is the same for the whole subscription, and seldom changes.
 #[derive(Debug, Clone)]
 pub(crate) struct Header {

@@ -27,6 +27,18 @@ pub enum Change {
     },
 }
 
+impl Change {
+    /// The SubscriptionId.
+    #[must_use]
+    pub const fn subscription(&self) -> u32 {
+        match self {
+            Self::Append { subscription, .. }
+            | Self::Replace { subscription, .. }
+            | Self::Delete { subscription } => *subscription,
+        }
+    }
+}
+
 /// The log of one subscription.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Log {

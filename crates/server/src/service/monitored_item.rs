@@ -23,7 +23,8 @@ use crate::work::unit;
 use taktwerk_schema::ids::data_type_ids;
 use taktwerk_schema::{
     AggregateFilterResult, CreateMonitoredItemsResponse, DeleteMonitoredItemsResponse, EventFilter,
-    EventFilterResult, ModifyMonitoredItemsResponse, MonitoringMode, Range, SetMonitoringModeResponse,
+    EventFilterResult, ModifyMonitoredItemsResponse, MonitoredItemCreateRequest, MonitoredItemModifyRequest,
+    MonitoringMode, Range, SetMonitoringModeResponse,
 };
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{
@@ -162,7 +163,11 @@ impl Items {
                 let before = list.body.remaining();
                 let (decoder, out) = (&mut list.body, reply.out());
                 let request = decoder.rest();
-                let Answer { result, filter_result } = if self.creates {
+                let room = self.make_room(context, place, decoder)?;
+                let Answer { result, filter_result } = if let Err((status, used)) = room {
+                    *decoder = used;
+                    Answer { result: Err(status), filter_result: None }
+                } else if self.creates {
                     create_one(context, place, self.timestamps, decoder)?
                 } else {
                     modify_one(context, place, self.timestamps, decoder)?
@@ -188,6 +193,28 @@ impl Items {
 }
 
 impl Items {
+    /// Makes room in the log of a durable subscription for the operation that comes next. If there is none, gives the status
+    /// and the decoder behind the operation.
+    fn make_room<'a>(
+        &self,
+        context: &mut SubscriptionContext<'_>,
+        place: u32,
+        decoder: &Decoder<'a>,
+    ) -> Result<Result<(), (StatusCode, Decoder<'a>)>, Fault> {
+        if !context.engine.is_durable(place) {
+            return Ok(Ok(()));
+        }
+        let mut behind = decoder.clone();
+        if self.creates {
+            MonitoredItemCreateRequest::decode(&mut behind)?;
+        } else {
+            MonitoredItemModifyRequest::decode(&mut behind)?;
+        }
+        let bytes = decoder.remaining() - behind.remaining();
+        let room = context.engine.journal_room(place, record::ITEM_BYTES + bytes);
+        Ok(room.map_err(|status| (status, behind)))
+    }
+
     /// Notes what a client has made of an item of a durable subscription.
     fn write_down(
         &self,
@@ -430,6 +457,7 @@ pub(crate) fn set_triggering(
         .engine
         .find_item(place, triggering)
         .map_err(|status| Fault::peer(status, "Part 4 §5.13.5.3"))?;
+    context.engine.journal_links_room(place, triggering, add.len())?;
     let (added, removed) = context.engine.set_triggering(place, triggering, &add, &remove);
     context.engine.journal_links(place, triggering);
     added.encode(out);
@@ -499,11 +527,15 @@ impl Ids {
                 let id = u32::decode(&mut list.body)?;
                 let mut units = unit::ITEM;
                 let result = match self {
-                    Self::SetMonitoringMode(_, mode) => context.engine.find_item(place, id).map(|index| {
-                        context.engine.set_mode(index, *mode, context.now, context.space);
-                        let section = Section::Mode { item: id, mode: mode.0 };
-                        context.engine.journal(place, |out| section.encode(out));
-                    }),
+                    Self::SetMonitoringMode(_, mode) => {
+                        context.engine.find_item(place, id).and_then(|index| {
+                            context.engine.journal_room(place, record::ITEM_BYTES)?;
+                            context.engine.set_mode(index, *mode, context.now, context.space);
+                            let section = Section::Mode { item: id, mode: mode.0 };
+                            context.engine.journal(place, |out| section.encode(out));
+                            Ok(())
+                        })
+                    }
                     Self::DeleteMonitoredItems(_) => context.engine.find_item(place, id).map(|index| {
                         context.engine.delete_item(index);
                         context.engine.journal(place, |out| Section::Deleted { item: id }.encode(out));

@@ -23,6 +23,7 @@ use crate::durable::record::{self, Section};
 use crate::durable::saved::{Saved, SavedQueue};
 use crate::durable::work::{Batch, Written};
 use crate::durable::{Change, DurableConfig};
+use crate::error::Fault;
 use crate::event::{Event, NewEvent};
 use crate::history::StoredEvent;
 use crate::now::Now;
@@ -179,18 +180,58 @@ impl Engine {
         self.journal(place, |out| section.encode(out));
     }
 
+    /// Room for a section of so many bytes in the next entry of a durable subscription.
+    ///
+    /// # Errors
+    /// Bad_OutOfMemory: the user keeps too much, or the store has failed and too much waits for it.
+    pub(crate) fn journal_room(&mut self, place: u32, bytes: usize) -> Result<(), StatusCode> {
+        let is_failing = self.durables.is_failing;
+        let journal = self.subscription_mut(place).and_then(|subscription| subscription.journal.as_mut());
+        journal.map_or(Ok(()), |journal| journal.reserve(bytes, is_failing)).map_err(|full| full.status())
+    }
+
+    /// Room for the section of an item that gets so many more links.
+    ///
+    /// # Errors
+    /// As [`journal_room`](Self::journal_room).
+    pub(crate) fn journal_links_room(
+        &mut self,
+        place: u32,
+        triggering: u32,
+        more: usize,
+    ) -> Result<(), Fault> {
+        let links = self.items.get(triggering as usize).and_then(|item| item.ext.as_ref());
+        let count = links.map_or(0, |ext| ext.links.len()) + more;
+        self.journal_room(place, record::ITEM_BYTES + count * size_of::<u32>())
+            .map_err(|status| Fault::limit(status, "log of a durable subscription"))
+    }
+
     /// A subscription is gone, and with it its log; not if the server ends.
-    pub(super) fn durable_gone(&mut self, place: u32, id: u32) {
+    pub(super) fn durable_gone(&mut self, place: u32, id: u32, journal: &Journal) {
         self.durables.places.retain(|other| *other != place);
-        if self.durables.end == End::NotYet {
+        // One that was never given to the store has no log: while a store fails, subscriptions may come and go.
+        if self.durables.end == End::NotYet && !journal.is_new {
             self.durables.gone.push(id);
             self.durables.is_urgent = true;
         }
     }
 
-    /// A durable subscription goes to another engine.
-    pub(super) fn durable_leaves(&mut self, place: u32) {
+    /// A durable subscription goes to another engine. What could not be written of it goes along, so that the other engine
+    /// writes it before anything newer.
+    pub(super) fn durable_leaves(&mut self, place: u32, id: u32, journal: &mut Journal) {
         self.durables.places.retain(|other| *other != place);
+        let Some(failed) = self.durables.failed.take() else { return };
+        let (own, others): (Vec<Change>, Vec<Change>) = Arc::try_unwrap(failed)
+            .unwrap_or_else(|failed| (*failed).clone())
+            .into_iter()
+            .partition(|change| change.subscription() == id);
+        journal.unwritten.extend(own);
+        if others.is_empty() {
+            // There is nothing to try again; what is new may be written at once.
+            self.durables.is_urgent = true;
+        } else {
+            self.durables.failed = Some(Arc::new(others));
+        }
     }
 
     /// A durable subscription has come from another engine.
@@ -276,7 +317,17 @@ impl Engine {
         if let Some(changes) = failed.as_ref().filter(|_| !is_last) {
             self.durables.write_at = None;
             self.durables.in_flight = true;
-            return Some(Batch { changes: Arc::clone(changes), shorten: Vec::new() });
+            let changes = Arc::clone(changes);
+            // None of them may go to another engine meanwhile.
+            for change in &*changes {
+                let place = self.find_any(change.subscription());
+                if let Some(journal) =
+                    place.and_then(|place| self.subscription_mut(place)).and_then(|it| it.journal.as_mut())
+                {
+                    journal.in_flight = true;
+                }
+            }
+            return Some(Batch { changes, shorten: Vec::new() });
         }
         self.refresh_pages();
         self.drain_changes(now.instant);
@@ -290,6 +341,12 @@ impl Engine {
         for place in &durables.places {
             let Some(Some(subscription)) = subscriptions.get_mut(*place as usize) else { continue };
             let id = subscription.id;
+            if let Some(journal) = &mut subscription.journal
+                && !journal.unwritten.is_empty()
+            {
+                journal.in_flight = true;
+                changes.append(&mut journal.unwritten);
+            }
             let Some(entry) = write_entry(subscription, items, &mut left, is_last) else { continue };
             let Some(journal) = &mut subscription.journal else { continue };
             if journal.grow(entry.len()) && !is_last {
@@ -331,6 +388,7 @@ impl Engine {
     ) {
         self.durables.in_flight = false;
         self.durables.is_failing = written.result.is_err();
+        let is_written = written.result.is_ok();
         if let Err(error) = written.result {
             tracing::error!(
                 "durable subscriptions cannot be written: {error}. They go on, but would not survive the server; it is \
@@ -352,6 +410,11 @@ impl Engine {
         let mut sessions: Vec<SessionKey> = Vec::new();
         for at in 0..self.durables.places.len() {
             let Some(place) = self.durables.places.get(at).copied() else { break };
+            if is_written
+                && let Some(journal) = self.subscription_mut(place).and_then(|it| it.journal.as_mut())
+            {
+                journal.collected(0);
+            }
             sessions.extend(self.send_held(place, now, responder));
         }
         for session in sessions {
@@ -595,7 +658,8 @@ fn write_entry(
     }
     journal.held.iter_mut().for_each(|held| held.is_covered = true);
     let has_changed = !record::is_empty(&out);
-    journal.in_flight = has_changed;
+    journal.in_flight |= has_changed;
+    journal.collected(out.capacity());
     subscription.journal = Some(journal);
     has_changed.then_some(out)
 }

@@ -3,13 +3,16 @@
 
 use super::publish::Ticket;
 use super::subscription::Parameters;
-use crate::account::{Account, Category, Charge};
+use crate::account::{Account, Category, Charge, Exhausted, Level};
 use crate::durable::record::{Header, SavedParameters, Section};
-use crate::durable::{lifetime_count, record};
+use crate::durable::{Change, lifetime_count, record};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use taktwerk_types::UaString;
 
+/// Most bytes that wait for a store that has failed, for each subscription. More can wait while it works: it is written
+/// several times a second then.
+const WAITING_MAX: usize = 1 << 20;
 /// Growth of a log that makes it worth to write it anew, in bytes.
 const SHORTEN_MIN: usize = 1 << 20;
 
@@ -38,6 +41,10 @@ pub(crate) struct Journal {
     /// Sections that are not written yet.
     pub(super) pending: Vec<u8>,
     charge: Charge,
+    /// Changes that another engine could not write. They come before everything else.
+    pub(super) unwritten: Vec<Change>,
+    /// The entry that is being written or waits for a store that has failed.
+    entry_charge: Charge,
     pub(super) header_changed: bool,
     /// Items whose queues have changed.
     pub(super) noted: Vec<u32>,
@@ -62,6 +69,8 @@ impl Journal {
             lifetime_hours,
             pending: Vec::new(),
             charge: account.nothing(Category::Requests),
+            unwritten: Vec::new(),
+            entry_charge: account.nothing(Category::Requests),
             header_changed: true,
             noted: Vec::new(),
             available: Vec::new(),
@@ -78,6 +87,25 @@ impl Journal {
     pub(super) fn add(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.pending);
         self.charge.resize_anyway(self.pending.capacity());
+    }
+
+    /// Makes room for so many bytes.
+    pub(super) fn reserve(&mut self, bytes: usize, is_failing: bool) -> Result<(), Exhausted> {
+        let len = self.pending.len() + bytes;
+        if is_failing && len > WAITING_MAX {
+            return Err(Exhausted { level: Level::Subscription, category: Category::Requests });
+        }
+        if len > self.pending.capacity() {
+            self.charge.resize(len)?;
+            self.pending.reserve_exact(len.max(2 * self.pending.capacity()) - self.pending.len());
+            self.charge.resize_anyway(self.pending.capacity());
+        }
+        Ok(())
+    }
+
+    /// An entry of so many bytes is kept until it is written.
+    pub(super) fn collected(&mut self, bytes: usize) {
+        self.entry_charge.resize_anyway(bytes);
     }
 
     /// Appends the sections that wait.

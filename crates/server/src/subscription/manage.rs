@@ -256,8 +256,8 @@ impl Engine {
             self.forget_item(index);
         }
         subscription.retransmission.clear(&mut self.pool);
-        if subscription.journal.is_some() {
-            self.durable_gone(place, subscription.id);
+        if let Some(journal) = &subscription.journal {
+            self.durable_gone(place, subscription.id, journal);
         }
         self.by_id.remove(&subscription.id);
         self.homes.forget(subscription.id, self.shard);

@@ -115,8 +115,8 @@ impl Engine {
         let mut subscription = self.subscriptions.get_mut(place as usize).and_then(Option::take)?;
         self.by_id.remove(&subscription.id);
         self.free_subscriptions.push(place);
-        if subscription.journal.is_some() {
-            self.durable_leaves(place);
+        if let Some(journal) = &mut subscription.journal {
+            self.durable_leaves(place, subscription.id, journal);
         } else {
             // Its session keeps it no longer; the address does until it has arrived.
             subscription.kept.account().move_up();

@@ -21,7 +21,7 @@ impl Pair {
         Self::with(|_| {})
     }
 
-    fn with(change: impl FnOnce(&mut ServerConfig)) -> Self {
+    pub(super) fn with(change: impl FnOnce(&mut ServerConfig)) -> Self {
         let utc = UtcTime::parse("2026-01-01T00:00:00Z").unwrap();
         let mut config = ServerConfig::new("Test", APPLICATION, URL, utc);
         change(&mut config);
@@ -51,7 +51,7 @@ impl Pair {
         self.shards.iter_mut().for_each(|server| server.pass(Duration::from_millis(ms)));
     }
 
-    fn set(&self, value: f64) {
+    pub(super) fn set(&self, value: f64) {
         let server = &self.shards[0];
         server.space.variable(&NodeId::numeric(1, 1)).unwrap().set_at(value, server.now.utc);
     }

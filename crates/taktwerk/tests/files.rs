@@ -221,6 +221,12 @@ async fn directories_are_changed_and_shown() {
     let moved = emil.take("", node("inner"), "new", false, "").await.unwrap();
     assert_eq!(moved, node("new/inner"));
     assert!(plant.disk.at("new/inner/b.txt").exists());
+    // What was in the directory is shown with it, under its new route.
+    assert_eq!(emil.property::<u64>("new/inner/d.txt", "Size").await, 3);
+    let handle = emil.open("new/inner/d.txt", 1).await.unwrap();
+    emil.close("new/inner/d.txt", handle).await.unwrap();
+    assert!(emil.0.browse(node("inner")).await.is_err());
+    assert!(emil.0.browse(node("inner/b.txt")).await.is_err());
     assert_eq!(
         emil.take("", node("new"), "new/inner", false, "").await,
         Err(StatusCode::BAD_INVALID_ARGUMENT)

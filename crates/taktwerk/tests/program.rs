@@ -125,3 +125,46 @@ fn the_server_is_not_kept_by_its_programs() {
     program.command(Command::Start).unwrap();
     assert_eq!(program.state(), State::Running);
 }
+
+#[test]
+fn work_that_ends_during_a_transition_ends_the_program_behind_it() {
+    let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+    let machine = server.namespace("urn:plant").object("Machine").event_notifier().add().unwrap();
+    let asked: Arc<Mutex<Vec<Transition>>> = Arc::default();
+    let seen = Arc::clone(&asked);
+    let batch = machine
+        .program("Batch", move |program, transition| {
+            seen.lock().unwrap().push(transition);
+            if transition == Transition::ReadyToRunning {
+                // It was so short that it has ended before Start has.
+                program.finish()?;
+                assert_eq!(program.state(), State::Ready);
+            }
+            Ok(())
+        })
+        .unwrap();
+    use Transition as T;
+    batch.command(Command::Start).unwrap();
+    assert_eq!(batch.state(), State::Ready);
+    assert_eq!(*asked.lock().unwrap(), [T::ReadyToRunning, T::RunningToReady]);
+
+    let drill = machine
+        .program("Drill", |program, transition| {
+            if transition == T::RunningToSuspended {
+                program.finish()?;
+                program.fail()?;
+                program.finish()?;
+                return Err(StatusCode::BAD_DEVICE_FAILURE);
+            }
+            Ok(())
+        })
+        .unwrap();
+    drill.command(Command::Start).unwrap();
+    // The command is refused, and the failure counts all the same.
+    assert_eq!(drill.command(Command::Suspend), Err(StatusCode::BAD_DEVICE_FAILURE));
+    assert_eq!(drill.state(), State::Halted);
+    drill.command(Command::Reset).unwrap();
+    // There is no work that could end.
+    assert_eq!(drill.finish(), Err(StatusCode::BAD_INVALID_STATE));
+    assert_eq!(drill.state(), State::Ready);
+}

@@ -2,6 +2,7 @@
 //! are not followed.
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RenameFlags};
+use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,6 +13,8 @@ use std::time::SystemTime;
 const NAME_LEN_MAX: usize = 255;
 /// How deep folders nest.
 pub(super) const DEPTH_MAX: usize = 16;
+/// Names of a directory that is deleted that are kept at a time.
+const NAMES_AT_A_TIME: usize = 1_000;
 
 /// The way from the folder to a file or directory in it; names that were checked.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -37,6 +40,13 @@ impl Route {
     pub(super) fn split(&self) -> Option<(Self, &str)> {
         let (name, directory) = self.0.split_last()?;
         Some((Self(directory.to_vec()), name))
+    }
+
+    /// The same way from another beginning; `None` if it does not begin so, or would be too deep.
+    pub(super) fn rebased(&self, from: &Self, to: &Self) -> Option<Self> {
+        let rest = self.0.strip_prefix(from.0.as_slice())?;
+        let names: Vec<String> = to.0.iter().chain(rest).cloned().collect();
+        (names.len() <= DEPTH_MAX).then_some(Self(names))
     }
 
     /// Whether it is the other one, or leads through it.
@@ -116,10 +126,11 @@ impl Folder {
         Ok(rustix::fs::mkdirat(&directory, name, Mode::from_raw_mode(0o750))?)
     }
 
-    /// Deletes a file, or a directory with all that is in it.
-    pub(super) fn delete(&self, route: &Route) -> io::Result<()> {
+    /// Deletes a file, or a directory with all that is in it. `freed` grows by the bytes of the files, also if it fails on
+    /// the way.
+    pub(super) fn delete(&self, route: &Route, freed: &mut u64) -> io::Result<()> {
         let (directory, name) = self.parent(route)?;
-        delete_at(&directory, name, 0)
+        delete_at(&directory, &CString::new(name)?, 0, freed)
     }
 
     /// Gives something another name or directory. Nothing is overwritten.
@@ -137,7 +148,7 @@ impl Folder {
         let copied = self.file(to, true).and_then(|mut target| io::copy(&mut source, &mut target));
         if copied.is_err() {
             // Half a copy is of no use; that it cannot be deleted either says nothing new.
-            let _ = self.delete(to);
+            let _ = self.delete(to, &mut 0);
         }
         copied.map(drop)
     }
@@ -190,20 +201,34 @@ impl Folder {
     }
 }
 
-fn delete_at(directory: impl AsFd, name: &str, depth: usize) -> io::Result<()> {
+fn delete_at(directory: impl AsFd, name: &CStr, depth: usize, freed: &mut u64) -> io::Result<()> {
     let stat = rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
-        return Ok(rustix::fs::unlinkat(&directory, name, AtFlags::empty())?);
+        rustix::fs::unlinkat(&directory, name, AtFlags::empty())?;
+        if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
+            *freed = freed.saturating_add(u64::try_from(stat.st_size).unwrap_or(0));
+        }
+        return Ok(());
     }
     if depth < DEPTH_MAX {
         let inside = rustix::fs::openat(&directory, name, DIRECTORY, Mode::empty())?;
-        let mut names = Vec::new();
-        for entry in Dir::read_from(&inside)? {
-            names.push(entry?.file_name().to_owned());
-        }
-        for name in names.iter().filter_map(|name| name.to_str().ok()) {
-            if name != "." && name != ".." {
-                delete_at(&inside, name, depth + 1)?;
+        // A directory may have any number of entries: only so many names are kept at a time.
+        loop {
+            let mut names: Vec<CString> = Vec::new();
+            for entry in Dir::read_from(&inside)? {
+                let entry = entry?;
+                if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
+                    names.push(entry.file_name().to_owned());
+                }
+                if names.len() >= NAMES_AT_A_TIME {
+                    break;
+                }
+            }
+            for name in &names {
+                delete_at(&inside, name, depth + 1, freed)?;
+            }
+            if names.len() < NAMES_AT_A_TIME {
+                break;
             }
         }
     }
@@ -243,6 +268,9 @@ mod tests {
         }
         let deep = (0..DEPTH_MAX).fold(root, |route, _| route.join("d").unwrap());
         assert_eq!(deep.join("d"), None);
+        let (from, to) = (route(&["d"]), route(&["e", "f"]));
+        assert_eq!(route(&["d", "x"]).rebased(&from, &to), Some(route(&["e", "f", "x"])));
+        assert_eq!((to.rebased(&from, &to), deep.rebased(&from, &to)), (None, None));
     }
 
     #[test]
@@ -263,14 +291,14 @@ mod tests {
         assert!(folder.rename(&route(&["a.txt"]), &route(&["up", "a.txt"])).is_err());
         assert!(folder.copy(&route(&["link"]), &route(&["copy"])).is_err());
         // A link is deleted itself, and not what it leads to.
-        folder.delete(&route(&["up"])).unwrap();
+        folder.delete(&route(&["up"]), &mut 0).unwrap();
         assert!(base.join("secret").exists() && base.join("shared/a.txt").exists());
         let entries = folder.list(&Route::default(), 100).unwrap();
         let routes: Vec<_> = entries.iter().map(|entry| entry.route.0.join("/")).collect();
         assert_eq!(routes, ["a.txt", "inner", "inner/b.txt"], "no links");
         // Neither does a directory that is deleted take along what its links lead to.
         symlink(&base, base.join("shared/inner/up")).unwrap();
-        folder.delete(&route(&["inner"])).unwrap();
+        folder.delete(&route(&["inner"]), &mut 0).unwrap();
         assert!(base.join("secret").exists() && !base.join("shared/inner").exists());
         std::fs::remove_dir_all(base).unwrap();
     }
@@ -308,7 +336,15 @@ mod tests {
         assert_eq!(folder.rename(&new, &moved).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         folder.create_directory(&route(&["inner", "deeper"])).unwrap();
         assert_eq!(folder.file(&moved, true).unwrap().metadata().unwrap().len(), 3);
-        folder.delete(&route(&["inner"])).unwrap();
+        // More entries than are looked at at a time, one of them with a name that is not UTF-8.
+        for number in 0..=NAMES_AT_A_TIME {
+            std::fs::write(base.join(format!("shared/inner/deeper/{number}")), "12").unwrap();
+        }
+        use std::os::unix::ffi::OsStrExt;
+        std::fs::write(base.join("shared/inner").join(std::ffi::OsStr::from_bytes(b"\xff")), "").unwrap();
+        let mut freed = 0;
+        folder.delete(&route(&["inner"]), &mut freed).unwrap();
+        assert_eq!(freed, 2 * (NAMES_AT_A_TIME as u64 + 1) + 2 + 3);
         assert!(folder.stat(&moved).is_err());
         std::fs::remove_dir_all(base).unwrap();
     }

@@ -148,17 +148,10 @@ fn writable(inner: &Inner, caller: &CallContext) -> Result<(Target, Arc<Shared>)
 }
 
 fn new_route(inner: &Inner, target: &Target, shared: &Shared, name: &str) -> Result<Route, StatusCode> {
-    let count = lock(&inner.nodes).values().filter(|known| known.folder == target.folder).count();
-    if count > shared.options.entries_max {
+    if lock(&inner.nodes).count(target.folder) > shared.options.entries_max {
         return Err(StatusCode::BAD_RESOURCE_UNAVAILABLE);
     }
     target.route.join(name).ok_or(StatusCode::BAD_BROWSE_NAME_INVALID)
-}
-
-/// Shows what has changed, and gives the node of something new.
-fn shown(inner: &Arc<Inner>, folder: usize, route: &Route) -> Result<NodeId, StatusCode> {
-    nodes::refresh(inner, folder).map_err(|error| status_of(&error))?;
-    nodes::find(inner, folder, route).ok_or(StatusCode::BAD_RESOURCE_UNAVAILABLE)
 }
 
 /// CreateDirectory (Part 20 §4.3.3).
@@ -189,7 +182,7 @@ fn create_file(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> 
 
 /// Something in the directory that a method is called on.
 fn member(inner: &Inner, directory: &Target, node: &NodeId) -> Result<Target, StatusCode> {
-    let target = lock(&inner.nodes).get(node).cloned().ok_or(StatusCode::BAD_NOT_FOUND)?;
+    let target = lock(&inner.nodes).target(node).cloned().ok_or(StatusCode::BAD_NOT_FOUND)?;
     let is_member = target.folder == directory.folder
         && target.route.split().is_some_and(|(parent, _)| parent == directory.route);
     if is_member { Ok(target) } else { Err(StatusCode::BAD_NOT_FOUND) }
@@ -202,10 +195,15 @@ fn delete(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> Outco
     if lock(&inner.handles).is_used(target.folder, &target.route) {
         return Err(StatusCode::BAD_INVALID_STATE);
     }
-    let deleted = shared.folder.delete(&target.route);
-    // Also what could be deleted of a directory that could not be deleted as a whole is no longer shown.
-    nodes::refresh(inner, target.folder).map_err(|error| status_of(&error))?;
-    deleted.map_err(|error| status_of(&error))?;
+    let mut freed = 0;
+    let deleted = shared.folder.delete(&target.route, &mut freed);
+    shared.shrink(freed);
+    if let Err(error) = deleted {
+        // What could be deleted of a directory that could not be deleted as a whole is no longer shown.
+        nodes::refresh(inner, target.folder).map_err(|error| status_of(&error))?;
+        return Err(status_of(&error));
+    }
+    nodes::hide(inner, target.folder, &target.route);
     Ok(Vec::new())
 }
 
@@ -231,7 +229,12 @@ fn move_or_copy(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) ->
             return Err(StatusCode::BAD_RESOURCE_UNAVAILABLE);
         }
         shared.grow(stat.size)?;
-        shared.folder.copy(&target.route, &route).map_err(|error| status_of(&error))?;
+        if let Err(error) = shared.folder.copy(&target.route, &route) {
+            shared.shrink(stat.size);
+            return Err(status_of(&error));
+        }
+        let node = nodes::show(inner, Target { route, ..target });
+        Ok(vec![node.ok_or(StatusCode::BAD_RESOURCE_UNAVAILABLE)?.into()])
     } else {
         if lock(&inner.handles).is_used(target.folder, &target.route) {
             return Err(StatusCode::BAD_INVALID_STATE);
@@ -240,6 +243,7 @@ fn move_or_copy(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) ->
             return Err(StatusCode::BAD_INVALID_ARGUMENT);
         }
         shared.folder.rename(&target.route, &route).map_err(|error| status_of(&error))?;
+        let node = nodes::relocate(inner, target.folder, &target.route, &route);
+        Ok(vec![node.ok_or(StatusCode::BAD_RESOURCE_UNAVAILABLE)?.into()])
     }
-    Ok(vec![shown(inner, target.folder, &route)?.into()])
 }

@@ -15,12 +15,14 @@
 //! Nothing leads out of a shared folder: names are checked, and symbolic links are neither shown nor followed. Methods run on
 //! worker threads. Open files belong to the session that opened them and are charged to it.
 //!
-//! - `disk`: the folder; `handles`: what is open; `methods`: what clients call; `nodes`: what they see.
+//! - `disk`: the folder; `handles`: what is open; `methods`: what clients call; `nodes`: what they see; `shown`: which node
+//!   is which file.
 
 mod disk;
 mod handles;
 mod methods;
 mod nodes;
+mod shown;
 
 use crate::error::BuildError;
 use crate::lock::lock;
@@ -28,7 +30,7 @@ use crate::server::Server;
 use crate::space::{Node, Space};
 use disk::{Folder, Route};
 use handles::Handles;
-use std::collections::BTreeMap;
+use shown::Shown;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -142,7 +144,7 @@ struct Target {
 struct Inner {
     space: Space,
     folders: Mutex<Vec<Arc<Shared>>>,
-    nodes: Mutex<BTreeMap<NodeId, Target>>,
+    nodes: Mutex<Shown>,
     handles: Mutex<Handles>,
     /// One change of what is shown at a time.
     changing: Mutex<()>,
@@ -156,7 +158,7 @@ impl Inner {
     /// What the object is that a method is called on.
     fn target(&self, node: &NodeId, is_directory: bool) -> Result<(Target, Arc<Shared>), StatusCode> {
         let target =
-            lock(&self.nodes).get(node).cloned().filter(|target| target.is_directory == is_directory);
+            lock(&self.nodes).target(node).cloned().filter(|target| target.is_directory == is_directory);
         let target = target.ok_or(StatusCode::BAD_NOT_SUPPORTED)?;
         let folder = self.folder(target.folder)?;
         Ok((target, folder))

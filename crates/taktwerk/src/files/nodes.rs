@@ -177,21 +177,19 @@ pub(super) fn refresh(inner: &Arc<Inner>, number: usize) -> std::io::Result<()> 
     shared.used.store(entries.iter().map(|entry| entry.size).sum(), Ordering::Relaxed);
     let on_disk: BTreeMap<&Route, bool> =
         entries.iter().map(|entry| (&entry.route, entry.is_directory)).collect();
-    let gone: Vec<(NodeId, Target)> = lock(&inner.nodes)
-        .iter()
-        .filter(|(_, target)| target.folder == number && target.route != Route::default())
-        .filter(|(_, target)| on_disk.get(&target.route) != Some(&target.is_directory))
-        .map(|(id, target)| (id.clone(), target.clone()))
-        .collect();
+    let known = lock(&inner.nodes).within(number, &Route::default());
+    let (gone, kept): (Vec<_>, Vec<_>) = known
+        .into_iter()
+        .filter(|(_, target)| target.route != Route::default())
+        .partition(|(_, target)| on_disk.get(&target.route) != Some(&target.is_directory));
     for (id, target) in &gone {
         remove(inner, id, target);
     }
     let mut is_changed = !gone.is_empty();
-    let mut by_route: BTreeMap<Route, NodeId> = lock(&inner.nodes)
-        .iter()
-        .filter(|(_, target)| target.folder == number)
-        .map(|(id, target)| (target.route.clone(), id.clone()))
-        .collect();
+    let mut by_route: BTreeMap<Route, NodeId> =
+        kept.into_iter().map(|(id, target)| (target.route, id)).collect();
+    let root = find(inner, number, &Route::default());
+    by_route.extend(root.map(|id| (Route::default(), id)));
     // Directories come before what is in them only if their routes are in order.
     let mut entries: Vec<&Entry> = entries.iter().collect();
     entries.sort_by(|one, other| one.route.cmp(&other.route));
@@ -250,9 +248,42 @@ pub(super) fn show(inner: &Arc<Inner>, target: Target) -> Option<NodeId> {
     Some(id)
 }
 
+/// No longer shows what was at and below a route, without looking at the disk.
+pub(super) fn hide(inner: &Inner, folder: usize, route: &Route) {
+    let _changing = lock(&inner.changing);
+    hide_all(inner, folder, route);
+    inner.space.raise_model_changes(now());
+}
+
+/// Gives what it was, a directory before what is in it.
+fn hide_all(inner: &Inner, folder: usize, route: &Route) -> Vec<Target> {
+    let gone = lock(&inner.nodes).within(folder, route);
+    for (id, target) in gone.iter().rev() {
+        remove(inner, id, target);
+    }
+    gone.into_iter().map(|(_, target)| target).collect()
+}
+
+/// Shows what was at and below a route elsewhere, without looking at the disk. Gives the node of the new route.
+pub(super) fn relocate(inner: &Arc<Inner>, folder: usize, from: &Route, to: &Route) -> Option<NodeId> {
+    let _changing = lock(&inner.changing);
+    let shared = inner.folder(folder).ok()?;
+    for target in hide_all(inner, folder, from) {
+        // What would be too deep is not shown.
+        let Some(route) = target.route.rebased(from, to) else { continue };
+        if find(inner, folder, &route).is_some() {
+            continue;
+        }
+        let parent = route.split().and_then(|(directory, _)| find(inner, folder, &directory));
+        if let Some(parent) = parent {
+            add(inner, &shared, Target { route, ..target }, &parent);
+        }
+    }
+    inner.space.raise_model_changes(now());
+    find(inner, folder, to)
+}
+
 /// The node of a route.
 pub(super) fn find(inner: &Inner, folder: usize, route: &Route) -> Option<NodeId> {
-    let nodes = lock(&inner.nodes);
-    let found = nodes.iter().find(|(_, target)| target.folder == folder && target.route == *route);
-    found.map(|(id, _)| id.clone())
+    lock(&inner.nodes).node(folder, route).cloned()
 }

@@ -53,7 +53,25 @@ struct Now {
     state: State,
     /// A transition is under way: no other one can begin.
     is_moving: bool,
+    /// How the work has ended during that transition.
+    ended: Option<End>,
     recycled: i32,
+}
+
+/// How the work of a Program ends by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Finished,
+    Failed,
+}
+
+impl End {
+    fn transition(self, state: State) -> Option<Transition> {
+        match self {
+            Self::Finished => state.to(State::Ready).filter(|_| state != State::Halted),
+            Self::Failed => state.to(State::Halted),
+        }
+    }
 }
 
 /// A Program. Clones are the same one.
@@ -80,7 +98,7 @@ impl Node {
         let object =
             self.object(name).of_type(ns0(object_type_ids::PROGRAM_STATE_MACHINE_TYPE)).event_notifier();
         let node = object.with("LastTransition").with("LastTransition/TransitionTime").add()?;
-        let state = Mutex::new(Now { state: State::Ready, is_moving: false, recycled: 0 });
+        let state = Mutex::new(Now { state: State::Ready, is_moving: false, ended: None, recycled: 0 });
         let program = Program(Arc::new(Inner {
             space: Arc::downgrade(&node.space),
             id: node.id.clone(),
@@ -141,20 +159,21 @@ impl Program {
         self.go(|state| state.on(command))
     }
 
-    /// The work is done: from Running or Suspended to Ready.
+    /// The work is done: from Running or Suspended to Ready. If a transition is under way, the Program becomes Ready right
+    /// behind it; if that is not possible then, nothing happens.
     ///
     /// # Errors
     /// Bad_InvalidState if it is in another state.
     pub fn finish(&self) -> Result<(), StatusCode> {
-        self.go(|state| state.to(State::Ready).filter(|_| state != State::Halted))
+        self.end(End::Finished)
     }
 
-    /// The work has failed: to Halted.
+    /// The work has failed: to Halted. If a transition is under way, the Program is halted right behind it.
     ///
     /// # Errors
     /// Bad_InvalidState if it is there already.
     pub fn fail(&self) -> Result<(), StatusCode> {
-        self.go(|state| state.to(State::Halted))
+        self.end(End::Failed)
     }
 
     fn go(&self, choose: impl FnOnce(State) -> Option<Transition>) -> Result<(), StatusCode> {
@@ -165,8 +184,44 @@ impl Program {
             now.is_moving = true;
             transition
         };
-        // Without the lock: it may ask for the state, and take its time.
+        self.make(transition)
+    }
+
+    /// The work has ended: makes the transition, now or behind the one that is under way.
+    fn end(&self, end: End) -> Result<(), StatusCode> {
+        let transition = {
+            let mut now = lock(&self.0.state);
+            if now.is_moving {
+                // A failure is what counts.
+                if now.ended != Some(End::Failed) {
+                    now.ended = Some(end);
+                }
+                return Ok(());
+            }
+            let transition = end.transition(now.state).ok_or(StatusCode::BAD_INVALID_STATE)?;
+            now.is_moving = true;
+            transition
+        };
+        self.make(transition)
+    }
+
+    /// Makes a transition that has begun, and what has become necessary meanwhile.
+    fn make(&self, transition: Transition) -> Result<(), StatusCode> {
         let moving = Moving(self);
+        let result = self.pass(transition);
+        while let Some(transition) = self.next_move() {
+            if let Err(status) = self.pass(transition) {
+                tracing::warn!(program = %self.0.name, ?transition, %status, "the program does not end its work");
+            }
+        }
+        // The next transition may have begun already.
+        core::mem::forget(moving);
+        result
+    }
+
+    /// Makes one transition.
+    fn pass(&self, transition: Transition) -> Result<(), StatusCode> {
+        // Without the lock: it may ask for the state, and take its time.
         (self.0.act)(self, transition)?;
         let recycled = {
             let mut now = lock(&self.0.state);
@@ -178,8 +233,15 @@ impl Program {
         };
         self.show(transition.to(), Some(transition), recycled);
         self.raise(transition);
-        drop(moving);
         Ok(())
+    }
+
+    /// How the work has ended while a transition was under way. If it has not, the next transition can begin.
+    fn next_move(&self) -> Option<Transition> {
+        let mut now = lock(&self.0.state);
+        let next = now.ended.take().and_then(|end| end.transition(now.state));
+        now.is_moving = next.is_some();
+        next
     }
 
     fn set(&self, path: &[&str], value: impl Into<Variant>) {
@@ -222,11 +284,12 @@ impl Program {
     }
 }
 
-/// A transition under way; it ends when this is dropped, also if the application panics.
+/// A transition under way, which ends when the application panics.
 struct Moving<'a>(&'a Program);
 
 impl Drop for Moving<'_> {
     fn drop(&mut self) {
-        lock(&self.0.0.state).is_moving = false;
+        let mut now = lock(&self.0.0.state);
+        (now.is_moving, now.ended) = (false, None);
     }
 }

@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# The gateway between a Modbus device of pymodbus, the broker mosquitto and OPC UA clients: values of all types are read and
-# written, values go through the broker and back, and device and broker go away and come back.
+# The gateway between a Modbus device of pymodbus, the broker mosquitto, a Sparkplug B host of pysparkplug and OPC UA clients:
+# values of all types are read and written, values go through the broker and back, and device and broker go away and come back.
 #
 #   PROGRAMS=DIR gateway.sh    takes taktwerk from there instead of building it
 #   PEER=DIR                   takes pymodbus from there instead of target/peers
+#   SPARKPLUG=DIR              takes pysparkplug from there instead of target/peers
 #   GATEWAY_INSTALL=1          also builds InfluxDB 1 and a NATS server with `go install` into target/peers, where the tests of
 #                              crates/gateway find them
 #
@@ -15,6 +16,7 @@ set -eu
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 root=$(CDPATH='' cd -- "$here/.." && pwd)
 peer=${PEER:-$root/target/peers/pymodbus}
+sparkplug=${SPARKPLUG:-$root/target/peers/sparkplug}
 
 if [ "${GATEWAY_INSTALL:-0}" = 1 ]; then
     go=$(command -v go || command -v /usr/local/go/bin/go) || { echo "go is missing" >&2; exit 6; }
@@ -33,10 +35,11 @@ work=$(mktemp -d)
 device=''
 broker=''
 server=''
+host=''
 cleanup() {
     status=$?
     trap - EXIT INT TERM HUP
-    for process in $server $device $broker; do
+    for process in $server $device $host $broker; do
         kill "$process" 2>/dev/null || true
     done
     rm -rf "$work"
@@ -201,6 +204,34 @@ tags = ["device/*"]
 retry = "100 ms"
 retry_max = "500 ms"
 CONF
+    if "$here/environment.sh" sparkplug "$sparkplug"; then
+        waited=0
+        until python3 -c 'import socket, sys; socket.create_connection(("127.0.0.1", int(sys.argv[1])))' "$port" 2>/dev/null; do
+            waited=$((waited + 1))
+            [ "$waited" -lt 100 ] || { echo "mosquitto does not listen" >&2; exit 1; }
+            sleep 0.1
+        done
+        # The device below is read again and again, so standard input stays open.
+        mkfifo "$work/asked"
+        "$sparkplug/bin/python" "$here/sparkplug/host.py" "$port" Interop <"$work/asked" >"$work/host" 2>"$work/host.log" &
+        host=$!
+        exec 3>"$work/asked"
+        until_ready "$work/host" "$host"
+        cat >>"$work/gateway.toml" <<CONF
+[[destination]]
+name = "edge"
+type = "sparkplug"
+url = "mqtt://127.0.0.1:$port"
+group = "Interop"
+node = "Gateway"
+tags = ["device/*"]
+retry = "100 ms"
+retry_max = "500 ms"
+CONF
+    else
+        echo "Sparkplug: skipped, pysparkplug cannot be installed"
+        skipped=$((skipped + 1))
+    fi
 else
     echo "broker: skipped, mosquitto is not installed (Debian package mosquitto)"
     skipped=$((skipped + 1))
@@ -242,6 +273,28 @@ if [ -n "$mosquitto" ]; then
     outcome=0
     reads back/Setpoint 75.0 || outcome=1
     check "mosquitto: a value goes to the broker and comes back" $outcome
+    if [ -n "$host" ]; then
+        # The host has not been there for ever: it asks for a birth, and has all values then.
+        echo Gateway >&3
+        while read -r line; do
+            outcome=0
+            waited=0
+            until sed -n '/^NBIRTH/,$p' "$work/host" | grep -qxF "  $line"; do
+                waited=$((waited + 1))
+                [ "$waited" -lt 300 ] || { outcome=1; break; }
+                sleep 0.2
+            done
+            check "pysparkplug: $line" $outcome
+        done <<'END'
+Node Control/Rebirth = False
+Int16 = -107.5
+Float32 = 1.5
+Text = pymodbus
+List = (1, 2, 3)
+Coil = True
+Setpoint = 75
+END
+    fi
     stop "$broker"
     outcome=0
     set_point 80 && reads device/Setpoint 80 && set_point 85 && reads device/Setpoint 85 || outcome=1

@@ -19,6 +19,7 @@ use crate::destination::opcua::OpcUaSink;
 #[cfg(feature = "postgres")]
 use crate::destination::postgres::PostgresSink;
 use crate::destination::settings::DestinationSettings;
+use crate::destination::sparkplug::SparkplugSink;
 use crate::fields::{Fields, Mistake, Sections, Setting};
 use crate::settings::SourceSettings;
 use crate::source::{Adapter, Placement};
@@ -152,6 +153,7 @@ const SINKS: &[(&str, TakeSink)] = &[
     sink!("mqtt", MqttSink),
     sink!("influx", InfluxSink),
     sink!("opcua", OpcUaSink),
+    sink!("sparkplug", SparkplugSink),
     #[cfg(feature = "nats")]
     sink!("nats", NatsSink),
     #[cfg(feature = "postgres")]

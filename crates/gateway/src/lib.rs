@@ -5,7 +5,7 @@
 //!
 //! - [`GatewayConfig`]: the sections `[gateway]`, `[[source]]` and `[[tag]]` of a file; [`fields`]: settings with their
 //!   lines; [`tag`]: what every tag has; [`value`]: types and conversions;
-//! - [`settings`]: what every source has; [`source`]: what a source is; [`adapter`]: the kinds of sources; [`fault`]: why one does not work; [`connect`], [`tls`], [`mqtt`], [`http`], [`opcua`]: connections;
+//! - [`settings`]: what every source has; [`source`]: what a source is; [`adapter`]: the kinds of sources; [`fault`]: why one does not work; [`connect`], [`tls`], [`mqtt`], [`http`], [`opcua`], [`sparkplug`]: connections and messages;
 //!   [`json_path`], [`json_time`]: values within JSON; [`table`]: tags as CSV; [`template`]: tags of a
 //!   type of device;
 //! - [`feed`]: where readings go: scaling, deadband, budget, quality; [`plant`]: nodes; [`statistics`]: counters;
@@ -38,6 +38,7 @@ pub mod plant;
 pub mod review;
 pub mod settings;
 pub mod source;
+pub mod sparkplug;
 pub mod statistics;
 pub mod supervisor;
 pub mod table;

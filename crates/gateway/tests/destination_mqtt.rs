@@ -2,14 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and says what it skips
 
+mod broker;
 mod counting;
 mod stand;
 
+use broker::{Broker, free_port};
 use rumqttc::{Client as Subscriber, Event, MqttOptions, Packet, QoS};
 use stand::{MS, Stand};
-use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -17,51 +17,10 @@ const LAST: u32 = 2000;
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// A broker that keeps sessions and messages on disk when it is asked to end.
-struct Broker(Child);
-
-impl Broker {
-    /// `None` if mosquitto is not installed.
-    fn start(folder: &Path, port: u16) -> Option<Self> {
-        let file = folder.join("mosquitto.conf");
-        let user = if is_root() { "user root\n" } else { "" };
-        let text = format!(
-            "listener {port} 127.0.0.1\nallow_anonymous true\npersistence true\npersistence_location {}/\n\
-             max_queued_messages 0\n{user}",
-            folder.display()
-        );
-        std::fs::write(&file, text).unwrap();
-        let program = ["mosquitto", "/usr/sbin/mosquitto"].iter().find_map(|name| {
-            Command::new(name).arg("-c").arg(&file).stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()
-        });
-        let Some(program) = program else {
-            println!("skipped: mosquitto is not installed (apt-get install mosquitto)");
-            return None;
-        };
-        let broker = Self(program);
-        let end = Instant::now() + LIMIT;
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(Instant::now() < end, "mosquitto does not listen");
-            std::thread::sleep(10 * MS);
-        }
-        Some(broker)
-    }
-
-    fn stop(mut self) {
-        let kill = Command::new("kill").arg(self.0.id().to_string()).status().unwrap();
-        assert!(kill.success());
-        self.0.wait().unwrap();
-    }
-}
-
-impl Drop for Broker {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn is_root() -> bool {
-    std::fs::metadata("/proc/self").is_ok_and(|of| std::os::unix::fs::MetadataExt::uid(&of) == 0)
+fn start(folder: &Path, port: u16) -> Option<Broker> {
+    let more =
+        format!("persistence true\npersistence_location {}/\nmax_queued_messages 0\n", folder.display());
+    Broker::start(folder, port, &more)
 }
 
 /// A subscriber with a session that outlives connections.
@@ -97,8 +56,8 @@ async fn values_reach_a_broker_that_comes_and_goes(
     values_of: fn(serde_json::Value) -> Vec<serde_json::Value>,
 ) {
     let folder = tempfile::tempdir().unwrap();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let Some(broker) = Broker::start(folder.path(), port) else { return };
+    let port = free_port();
+    let Some(broker) = start(folder.path(), port) else { return };
     let messages = subscribe(port);
     let text = format!(
         "{}[[destination]]\nname = \"broker\"\ntype = \"mqtt\"\nurl = \"mqtt://127.0.0.1:{port}\"\nqueue = {:?}\n\
@@ -130,7 +89,7 @@ async fn values_reach_a_broker_that_comes_and_goes(
             .until_destination("broker", |view| view.counters.errors > failed && view.counters.queued > 20)
             .await;
         assert!(!stand.destination("broker").counters.is_connected);
-        broker = Broker::start(folder.path(), port);
+        broker = start(folder.path(), port);
     }
     take(i64::from(LAST));
     let numbers = counting::once(arrived.iter().map(|(key, number)| (&**key, *number)));

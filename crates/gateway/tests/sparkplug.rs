@@ -13,7 +13,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
-use taktwerk_gateway::adapter::sparkplug::payload::{Metric, Payload, Value};
+use taktwerk_gateway::sparkplug::payload::{Metric, Payload, Value};
 use taktwerk_types::{StatusCode, UtcTime};
 
 struct Broker {

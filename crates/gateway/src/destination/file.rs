@@ -229,7 +229,7 @@ mod tests {
             time,
             received: time,
         };
-        Batch { queue: "00ff".to_owned(), records: numbers.map(record).collect() }
+        Batch { queue: "00ff".to_owned(), records: numbers.map(record).collect(), is_last: true }
     }
 
     fn lines(settings: &FileSettings) -> String {

@@ -4,7 +4,7 @@
 //! - [`queue`]: the queue on disk, `parked`: what waits in it for single variables; [`forward`]: from the tap to the queue;
 //!   [`sending`]: from the queue to the destination; [`counters`]: what is counted;
 //! - [`settings`]: what every destination has; [`template`]: texts with placeholders;
-//! - [`file`], [`influx`], [`mqtt`], [`opcua`], `nats`, `postgres`: the kinds of destinations.
+//! - [`file`], [`influx`], [`mqtt`], [`opcua`], [`sparkplug`], `nats`, `postgres`: the kinds of destinations.
 
 pub mod block;
 pub mod counters;
@@ -22,6 +22,7 @@ pub mod postgres;
 pub mod queue;
 pub mod sending;
 pub mod settings;
+pub mod sparkplug;
 pub mod tap;
 pub mod template;
 
@@ -36,6 +37,8 @@ pub struct Batch {
     pub queue: String,
     /// The records, oldest first.
     pub records: Vec<Record>,
+    /// Whether nothing else waited in the queue when it was taken.
+    pub is_last: bool,
 }
 
 impl Batch {

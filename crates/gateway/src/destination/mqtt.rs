@@ -224,7 +224,11 @@ mod tests {
             time,
             received: time,
         };
-        Batch { queue: "q".to_owned(), records: values.iter().enumerate().map(record).collect() }
+        Batch {
+            queue: "q".to_owned(),
+            records: values.iter().enumerate().map(record).collect(),
+            is_last: true,
+        }
     }
 
     #[test]

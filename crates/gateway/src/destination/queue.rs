@@ -306,6 +306,7 @@ impl Queue {
         let mut guard = self.lock();
         let confirmed = guard.confirmed;
         let mut records = Vec::new();
+        let mut is_last = true;
         let mut damaged: Vec<(i64, u64, u64)> = Vec::new();
         {
             let sql = "SELECT first, count, body FROM block ORDER BY first";
@@ -317,13 +318,15 @@ impl Queue {
                 let body = row.get_ref(2)?.as_blob().unwrap_or_default();
                 let is_full = records.len() >= records_max || bytes + body.len() > BATCH_BYTES;
                 if is_full && !records.is_empty() {
+                    is_last = false;
                     break;
                 }
                 bytes += body.len();
                 match block::decode(body, first as u64) {
                     Ok(found) if found.len() as i64 == count => {
-                        let waiting = found.into_iter().filter(|record| record.number > confirmed);
-                        records.extend(waiting.take(records_max - records.len()));
+                        let mut waiting = found.into_iter().filter(|record| record.number > confirmed);
+                        records.extend(waiting.by_ref().take(records_max - records.len()));
+                        is_last = waiting.next().is_none();
                     }
                     _ => damaged.push((first, waiting(Some(first), count, confirmed), body.len() as u64)),
                 }
@@ -336,7 +339,7 @@ impl Queue {
             guard.bytes -= len.min(guard.bytes);
             lost += count;
         }
-        let batch = (!records.is_empty()).then(|| Batch { queue: self.id.clone(), records });
+        let batch = (!records.is_empty()).then(|| Batch { queue: self.id.clone(), records, is_last });
         Ok((batch, lost))
     }
 
@@ -382,9 +385,9 @@ impl Queue {
         if store.parked.records() == 0 {
             return (batch, Vec::new());
         }
-        let Batch { queue, records } = batch;
+        let Batch { queue, records, is_last } = batch;
         let (held, records) = records.into_iter().partition(|record| store.parked.has(&record.tag));
-        (Batch { queue, records }, held)
+        (Batch { queue, records, is_last }, held)
     }
 
     /// Whether so much is parked that the queue waits for it.
@@ -412,7 +415,7 @@ impl Queue {
                 damaged.iter().try_for_each(|number| all.remove(transaction, *number).map(drop))
             })?;
         }
-        let batch = (!records.is_empty()).then(|| Batch { queue: self.id.clone(), records });
+        let batch = (!records.is_empty()).then(|| Batch { queue: self.id.clone(), records, is_last: false });
         Ok((batch, lost))
     }
 

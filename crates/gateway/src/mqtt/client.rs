@@ -19,6 +19,8 @@ pub enum Incoming {
     Message(String, bytes::Bytes),
     /// A filter is refused.
     Refused,
+    /// The broker has taken an unsubscription, and all that was sent before it.
+    Unsubscribed,
     /// What the broker says of a message that was sent with QoS 1.
     Taken(Answer),
     /// Anything else.
@@ -173,6 +175,7 @@ impl Events {
                         })
                     }
                     Ok(Event::Incoming(Packet::PubAck(_))) => Ok(Incoming::Taken(Answer::Taken)),
+                    Ok(Event::Incoming(Packet::UnsubAck(_))) => Ok(Incoming::Unsubscribed),
                     Ok(_) => Ok(Incoming::Other),
                     Err(rumqttc::ConnectionError::Io(error)) => Err(broken(target, &error)),
                     Err(error) => Err(explained(target, &error.to_string())),
@@ -197,6 +200,7 @@ impl Events {
                         })
                     }
                     Ok(Event::Incoming(Packet::PubAck(ack))) => Ok(Incoming::Taken(answer(ack.reason))),
+                    Ok(Event::Incoming(Packet::UnsubAck(_))) => Ok(Incoming::Unsubscribed),
                     Ok(_) => Ok(Incoming::Other),
                     Err(v5::ConnectionError::Io(error)) => Err(broken(target, &error)),
                     Err(error) => Err(explained(target, &error.to_string())),
@@ -226,6 +230,14 @@ impl Client {
                 let qos = v5::mqttbytes::qos(qos).unwrap_or(v5::mqttbytes::QoS::AtMostOnce);
                 client.try_subscribe(filter, qos).is_ok()
             }
+        }
+    }
+
+    /// Asks for a topic no longer; false if there is no room.
+    pub fn unsubscribe(&self, filter: &str) -> bool {
+        match self {
+            Self::V4(client) => client.try_unsubscribe(filter).is_ok(),
+            Self::V5(client) => client.try_unsubscribe(filter).is_ok(),
         }
     }
 

@@ -16,6 +16,7 @@ pub struct Broker {
     ca_file: Option<PathBuf>,
     user: Option<(String, PathBuf)>,
     client_id: String,
+    has_client_id: bool,
     is_v5: bool,
     /// Longest payload in bytes.
     pub payload_max: usize,
@@ -61,6 +62,7 @@ impl Broker {
             is_tls,
             ca_file: fields.text("ca_file")?.map(|file| folder.join(file)),
             user,
+            has_client_id: client_id.is_some(),
             client_id: client_id.unwrap_or_else(|| format!("taktwerk-{name}-{}", std::process::id())),
             is_v5: fields.word("version", &[("3.1.1", false), ("5", true)])?.unwrap_or(false),
             payload_max: fields.integer("payload_max", 1, 64 << 20)?.unwrap_or(256 << 10) as usize,
@@ -69,6 +71,15 @@ impl Broker {
                 .unwrap_or(Duration::from_secs(10))
                 .max(Duration::from_secs(1)),
         })
+    }
+
+    /// Another client id, unless the settings have one.
+    #[must_use]
+    pub fn named(mut self, client_id: String) -> Self {
+        if !self.has_client_id {
+            self.client_id = client_id;
+        }
+        self
     }
 
     /// Host and port, for messages.

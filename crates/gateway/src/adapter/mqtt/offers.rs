@@ -50,7 +50,7 @@ pub(super) async fn offers(mqtt: &Mqtt, question: &Question) -> Result<Vec<Offer
                     format!("the broker refuses {filter:?}; may this user read it?"),
                 ));
             }
-            Incoming::Taken(_) | Incoming::Other => {}
+            Incoming::Taken(_) | Incoming::Unsubscribed | Incoming::Other => {}
         }
     }
     if !is_connected && !question.is_stopped() {

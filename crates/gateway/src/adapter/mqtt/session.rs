@@ -83,7 +83,7 @@ pub(super) async fn run(mqtt: &mut Mqtt, feed: &Feed, writes: &mut Writes) -> Re
                     feed.failed(&Fault::other(target.as_str(), "the broker refuses a topic; may this user read it?"));
                 }
                 Ok(Incoming::Connected) => feed.connected(),
-                Ok(Incoming::Taken(_) | Incoming::Other) => {}
+                Ok(Incoming::Taken(_) | Incoming::Unsubscribed | Incoming::Other) => {}
             },
         }
     };

@@ -3,9 +3,9 @@
 //! A message that does not follow the last one, or that names something that no birth has told, makes the host ask for a
 //! rebirth; in between, nothing of the node is believed (Sparkplug 3.0, 6.4.8 and 6.4.27).
 
-use super::datatype::{self, TEMPLATE};
-use super::elements::are_few;
-use super::payload::{Metric, Payload, Property, Value};
+use crate::sparkplug::datatype::{self, TEMPLATE};
+use crate::sparkplug::elements::are_few;
+use crate::sparkplug::payload::{Metric, Payload, Property, Value};
 use crate::value::Kind;
 use core::time::Duration;
 use prost::Message;

@@ -1,14 +1,10 @@
 //! Sparkplug B as a host application: edge nodes and devices behind an MQTT broker tell what they have.
 //!
-//! - [`payload`], [`datatype`], [`elements`]: messages, their types, and how many elements they may have;
-//! - [`host`]: what is known of the nodes; `session`: one connection.
+//! - [`host`]: what is known of the nodes; `session`: one connection. Messages are in [`crate::sparkplug`].
 //!
 //! Each metric that a birth tells becomes a variable. A tag gives one metric another name, scaling and all else that tags have.
 
-pub mod datatype;
-pub mod elements;
 pub mod host;
-pub mod payload;
 mod session;
 
 use crate::fault::Fault;
@@ -17,6 +13,7 @@ use crate::fields::{Fields, Mistake};
 use crate::mqtt::Broker;
 use crate::settings::SourceSettings;
 use crate::source::{Adapter, Placement};
+use crate::sparkplug::is_level;
 use crate::tag::{Access, Tag};
 use futures_util::future::BoxFuture;
 use host::MetricId;
@@ -52,8 +49,6 @@ impl Sparkplug {
     /// The first mistake.
     pub fn take(fields: &mut Fields, settings: &SourceSettings) -> Result<Self, Mistake> {
         let broker = Broker::take(fields, &settings.name)?;
-        let is_level =
-            |text: &str| !text.is_empty() && text.len() <= 200 && !text.contains(['+', '#', '/', '\0']);
         let groups = fields.texts("groups")?.unwrap_or_default();
         if let Some(group) = groups.iter().find(|group| !is_level(group)) {
             let hint = "write groups = [\"Plant 1\"], or leave it out for all";

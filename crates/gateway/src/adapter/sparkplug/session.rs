@@ -1,11 +1,12 @@
 //! One connection of a host application to a broker.
 
 use super::host::{Host, MetricId, Told};
-use super::payload::{Metric, Payload, rebirth};
-use super::{Place, Sparkplug, datatype};
+use super::{Place, Sparkplug};
 use crate::fault::Fault;
 use crate::feed::{Feed, Reading, Write, Writes};
 use crate::mqtt::client::{Client, Connection, Incoming, Will};
+use crate::sparkplug::datatype;
+use crate::sparkplug::payload::{Metric, Payload, rebirth};
 use crate::statistics::Count;
 use crate::tag::{Access, Scaling, Tag, units};
 use crate::value::Kind;
@@ -65,7 +66,7 @@ pub(super) async fn run(sparkplug: &mut Sparkplug, feed: &Feed, writes: &mut Wri
                     feed.failed(&Fault::other(target.as_str(), "the broker refuses a group; may this user read it?"));
                 }
                 Incoming::Connected => feed.connected(),
-                Incoming::Taken(_) | Incoming::Other => {}
+                Incoming::Taken(_) | Incoming::Unsubscribed | Incoming::Other => {}
             },
         }
     }

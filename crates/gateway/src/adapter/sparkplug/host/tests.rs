@@ -1,5 +1,5 @@
-use super::super::payload::{PropertySet, PropertyValue, Template};
 use super::*;
+use crate::sparkplug::payload::{PropertySet, PropertyValue, Template};
 
 fn metric(name: &str, alias: u64, value: f64) -> Metric {
     let alias = Some(alias).filter(|alias| *alias > 0);
@@ -115,7 +115,7 @@ fn quality_null_history_types_and_templates_are_understood() {
     let mut stand = Stand::new();
     let with_quality = |quality: u32| PropertySet {
         keys: vec!["Quality".to_owned()],
-        values: vec![PropertyValue { value: Some(Property::Int(quality)) }],
+        values: vec![PropertyValue { value: Some(Property::Int(quality)), ..PropertyValue::default() }],
     };
     let member = metric("Speed", 0, 5.0);
     let instance = Template { metrics: vec![member.clone()], is_definition: None };

@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn metrics_members_and_properties_are_counted() {
-        let property = PropertyValue { value: Some(Property::Int(192)) };
+        let property = PropertyValue { value: Some(Property::Int(192)), ..PropertyValue::default() };
         let properties = PropertySet { keys: vec!["Quality".to_owned()], values: vec![property] };
         let member =
             Metric { properties: Some(properties.clone()), ..Metric::new("m", 10, Value::Double(1.0)) };

@@ -2,7 +2,7 @@
 
 use super::payload::Value;
 use crate::value::Kind;
-use taktwerk_types::{BuiltInType, ByteString, UtcTime, Variant};
+use taktwerk_types::{ArrayValues, BuiltInType, ByteString, UtcTime, Variant};
 
 /// Boolean
 pub const BOOLEAN: u32 = 11;
@@ -100,8 +100,44 @@ pub fn encode(datatype: u32, value: &Variant) -> Option<Value> {
         (10, Variant::Double(number)) => Value::Double(*number),
         (BOOLEAN, Variant::Boolean(flag)) => Value::Boolean(*flag),
         (12 | 14 | 15, Variant::String(text)) => Value::Text(text.as_str().to_owned()),
+        (13, Variant::DateTime(time)) => Value::Long(u64::try_from(time.unix_nanos() / 1_000_000).ok()?),
+        (17, Variant::ByteString(bytes)) => Value::Bytes(bytes.as_bytes().to_vec()),
+        (22..=31, Variant::Array(array)) => Value::Bytes(packed(datatype, &array.values)?),
         _ => return None,
     })
+}
+
+/// The reverse of [`array`].
+fn packed(datatype: u32, values: &ArrayValues) -> Option<Vec<u8>> {
+    macro_rules! packed {
+        ($values:expr) => {
+            $values.iter().flat_map(|value| value.to_le_bytes()).collect()
+        };
+    }
+    Some(match (datatype, values) {
+        (22, ArrayValues::SByte(values)) => packed!(values),
+        (23, ArrayValues::Int16(values)) => packed!(values),
+        (24, ArrayValues::Int32(values)) => packed!(values),
+        (25, ArrayValues::Int64(values)) => packed!(values),
+        (26, ArrayValues::Byte(values)) => values.clone(),
+        (27, ArrayValues::UInt16(values)) => packed!(values),
+        (28, ArrayValues::UInt32(values)) => packed!(values),
+        (29, ArrayValues::UInt64(values)) => packed!(values),
+        (30, ArrayValues::Float(values)) => packed!(values),
+        (31, ArrayValues::Double(values)) => packed!(values),
+        _ => return None,
+    })
+}
+
+/// The type in which a value is told; `None` if there is none for it.
+#[must_use]
+pub fn of(value: &Variant) -> Option<u32> {
+    let element = match value.as_array() {
+        Some(array) => array.values.element_type(),
+        None => value.built_in_type()?,
+    };
+    let wanted = Kind { element, is_array: value.as_array().is_some() };
+    (1..=31).find(|datatype| kind(*datatype) == Some(wanted))
 }
 
 /// A time in milliseconds since 1970; `None` if there is none.
@@ -132,6 +168,19 @@ mod tests {
             assert_eq!(decode(datatype, &encoded), Some(value));
         }
         assert_eq!(encode(3, &Variant::from(1.0)), None);
+        for value in [
+            Variant::from(vec![1i16, -2]),
+            Variant::from(vec![1u8, 2]),
+            Variant::from(vec![1.5f64]),
+            Variant::from(UtcTime::from_unix(core::time::Duration::from_millis(1_700_000_000_123))),
+            Variant::from(ByteString::from(&b"x"[..])),
+            Variant::from(true),
+            Variant::from(7u64),
+        ] {
+            let datatype = of(&value).unwrap();
+            assert_eq!(decode(datatype, &encode(datatype, &value).unwrap()), Some(value));
+        }
+        assert_eq!((of(&Variant::from(vec![true])), of(&Variant::Empty)), (None, None));
         assert!(time(0).is_none() && time(u64::MAX).is_none() && time(1).is_some());
     }
 }

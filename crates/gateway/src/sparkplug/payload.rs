@@ -100,6 +100,9 @@ pub struct PropertySet {
 /// The value of a property.
 #[derive(Clone, PartialEq, Message)]
 pub struct PropertyValue {
+    /// The type, of [`super::datatype`].
+    #[prost(uint32, optional, tag = "1")]
+    pub datatype: Option<u32>,
     /// The value.
     #[prost(oneof = "Property", tags = "3, 4, 8")]
     pub value: Option<Property>,
@@ -132,6 +135,15 @@ impl Metric {
         let properties = self.properties.as_ref()?;
         let index = properties.keys.iter().position(|key| key == name)?;
         properties.values.get(index)?.value.as_ref()
+    }
+}
+
+impl PropertySet {
+    /// The property `Quality`: 192 is good, 0 bad, 500 stale.
+    #[must_use]
+    pub fn quality(quality: u32) -> Self {
+        let value = PropertyValue { datatype: Some(3), value: Some(Property::Int(quality)) };
+        Self { keys: vec!["Quality".to_owned()], values: vec![value] }
     }
 }
 

@@ -1,0 +1,300 @@
+//! What an edge node tells of its tags: births, data and deaths with their sequence numbers (Sparkplug 3.0, 6.4). No
+//! connection, no clock.
+//!
+//! Old values of a backlog are historical, so hosts record them and show the newest ones only. When the backlog is over, each
+//! metric whose newest value was told as historical is told once more as the current one.
+
+use super::name::{MetricName, Names};
+use crate::destination::Batch;
+use crate::destination::block::Record;
+use crate::sparkplug::datatype::{self, BOOLEAN};
+use crate::sparkplug::payload::{Metric, Payload, PropertySet, Value};
+use core::time::Duration;
+use prost::Message as _;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use taktwerk_types::{StatusCode, UtcTime, Variant};
+
+/// Most metrics in one message of data.
+const METRICS_MAX: usize = 500;
+/// The type of metrics that have had no value yet: String.
+const UNKNOWN: u32 = 12;
+/// The type of `bdSeq`: UInt64.
+const UINT64: u32 = 8;
+const SESSION: &str = "bdSeq";
+/// The metric by which hosts ask for births.
+pub const REBIRTH: &str = "Node Control/Rebirth";
+
+/// A message to the broker, with QoS 0 and not retained.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// Its topic.
+    pub topic: String,
+    /// What it says.
+    pub payload: Vec<u8>,
+}
+
+/// What is told because of a batch.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// The messages, in this order.
+    pub messages: Vec<Message>,
+    /// Records that cannot be told.
+    pub refused: usize,
+    /// Why.
+    pub reason: Option<String>,
+}
+
+/// A tag as it is told.
+#[derive(Debug)]
+struct Known {
+    device: Option<Arc<str>>,
+    metric: String,
+    alias: u64,
+    datatype: u32,
+    value: Variant,
+    status: StatusCode,
+    time: UtcTime,
+    /// Whether hosts have its newest value as the current one.
+    is_shown: bool,
+}
+
+/// An edge node.
+#[derive(Debug)]
+pub struct Edge {
+    group: String,
+    node: String,
+    names: Names,
+    historical_after: Duration,
+    /// Sorted, so that births do not differ.
+    tags: BTreeMap<Arc<str>, Known>,
+    next_alias: u64,
+    seq: u8,
+    session: u8,
+    is_born: bool,
+    /// Devices that have to be born again, because they have other metrics; `None` is the node itself.
+    stale: BTreeSet<Option<Arc<str>>>,
+}
+
+impl Edge {
+    /// An edge node that knows of no tag. Values that waited longer than `historical_after` are historical.
+    #[must_use]
+    pub fn new(group: String, node: String, names: Names, historical_after: Duration) -> Self {
+        Self {
+            group,
+            node,
+            names,
+            historical_after,
+            tags: BTreeMap::new(),
+            next_alias: 1,
+            seq: 0,
+            session: 0,
+            is_born: false,
+            stale: BTreeSet::new(),
+        }
+    }
+
+    /// Whether it has something to tell.
+    #[must_use]
+    pub fn has_tags(&self) -> bool {
+        !self.tags.is_empty()
+    }
+
+    /// The topic of its messages of a kind: `NDATA`, `NCMD`.
+    #[must_use]
+    pub fn topic(&self, kind: &str, device: Option<&str>) -> String {
+        let Self { group, node, .. } = self;
+        match device {
+            Some(device) => format!("spBv1.0/{group}/{kind}/{node}/{device}"),
+            None => format!("spBv1.0/{group}/{kind}/{node}"),
+        }
+    }
+
+    /// A connection begins: gives the death that the broker tells at its end. The birth has the same number.
+    pub fn connect(&mut self, now: UtcTime) -> Message {
+        self.is_born = false;
+        let payload =
+            Payload { timestamp: Some(millis(now)), metrics: vec![self.session_metric(now)], seq: None };
+        Message { topic: self.topic("NDEATH", None), payload: payload.encode_to_vec() }
+    }
+
+    /// A connection has ended; the next one has another number.
+    pub fn disconnected(&mut self) {
+        self.is_born = false;
+        self.session = self.session.wrapping_add(1);
+    }
+
+    fn session_metric(&self, now: UtcTime) -> Metric {
+        let metric = Metric::new(SESSION, UINT64, Value::Long(u64::from(self.session)));
+        Metric { timestamp: Some(millis(now)), ..metric }
+    }
+
+    /// The births of the node and all its devices.
+    pub fn birth(&mut self, now: UtcTime) -> Vec<Message> {
+        self.is_born = true;
+        self.stale.clear();
+        let rebirth = Metric::new(REBIRTH, BOOLEAN, Value::Boolean(false));
+        let mut metrics = vec![self.session_metric(now), Metric { timestamp: Some(millis(now)), ..rebirth }];
+        metrics.extend(self.metrics_of(None));
+        self.seq = 0;
+        let topic = self.topic("NBIRTH", None);
+        let mut messages = vec![self.message(topic, metrics, now)];
+        let devices: BTreeSet<Arc<str>> =
+            self.tags.values().filter_map(|known| known.device.clone()).collect();
+        messages.extend(devices.into_iter().map(|device| self.device_birth(&device, now)));
+        messages
+    }
+
+    fn device_birth(&mut self, device: &Arc<str>, now: UtcTime) -> Message {
+        let metrics = self.metrics_of(Some(device));
+        let topic = self.topic("DBIRTH", Some(device));
+        self.message(topic, metrics, now)
+    }
+
+    /// All metrics of a device, or of the node, with their current values.
+    fn metrics_of(&mut self, device: Option<&Arc<str>>) -> Vec<Metric> {
+        let of_device = self.tags.values_mut().filter(|known| known.device.as_ref() == device);
+        let metrics = of_device.map(|known| {
+            known.is_shown = true;
+            let told = metric(known.datatype, &known.value, known.status, known.time);
+            Metric {
+                name: Some(known.metric.clone()),
+                alias: Some(known.alias),
+                datatype: Some(known.datatype),
+                ..told
+            }
+        });
+        metrics.collect()
+    }
+
+    /// A message with the next number.
+    fn message(&mut self, topic: String, metrics: Vec<Metric>, now: UtcTime) -> Message {
+        let payload = Payload { timestamp: Some(millis(now)), metrics, seq: Some(u64::from(self.seq)) };
+        self.seq = self.seq.wrapping_add(1);
+        Message { topic, payload: payload.encode_to_vec() }
+    }
+
+    /// What is told of a batch, with births before it where they are due.
+    pub fn tell(&mut self, batch: &Batch, now: UtcTime) -> Told {
+        let mut told = Told::default();
+        let mut last: HashMap<&str, u64> = HashMap::new();
+        let mut taken = Vec::new();
+        for record in &batch.records {
+            match self.know(record) {
+                Ok(()) => {
+                    last.insert(&record.tag, record.number);
+                    taken.push(record);
+                }
+                Err(reason) => {
+                    told.refused += 1;
+                    told.reason = Some(reason);
+                }
+            }
+        }
+        if !self.is_born || self.stale.contains(&None) {
+            told.messages = self.birth(now);
+        } else {
+            for device in core::mem::take(&mut self.stale).into_iter().flatten() {
+                let birth = self.device_birth(&device, now);
+                told.messages.push(birth);
+            }
+        }
+        let mut data: BTreeMap<Option<Arc<str>>, Vec<Metric>> = BTreeMap::new();
+        for record in taken {
+            let Some(known) = self.tags.get_mut(&record.tag) else { continue };
+            let is_newest = last.get(&*record.tag) == Some(&record.number);
+            let waited = now.unix_nanos().saturating_sub(record.received.unix_nanos());
+            let is_old = waited > self.historical_after.as_nanos() as i128;
+            let is_historical = is_old && !(is_newest && batch.is_last);
+            known.value.clone_from(&record.value);
+            (known.status, known.time, known.is_shown) = (record.status, record.time, !is_historical);
+            let told = metric(known.datatype, &record.value, record.status, record.time);
+            let is_historical = is_historical.then_some(true);
+            data.entry(known.device.clone()).or_default().push(Metric {
+                alias: Some(known.alias),
+                is_historical,
+                ..told
+            });
+        }
+        if batch.is_last {
+            for known in self.tags.values_mut().filter(|known| !known.is_shown) {
+                known.is_shown = true;
+                let told = metric(known.datatype, &known.value, known.status, known.time);
+                data.entry(known.device.clone())
+                    .or_default()
+                    .push(Metric { alias: Some(known.alias), ..told });
+            }
+        }
+        for (device, mut metrics) in data {
+            let topic = self.topic(if device.is_some() { "DDATA" } else { "NDATA" }, device.as_deref());
+            while !metrics.is_empty() {
+                let rest = metrics.split_off(metrics.len().min(METRICS_MAX));
+                let message = self.message(topic.clone(), metrics, now);
+                told.messages.push(message);
+                metrics = rest;
+            }
+        }
+        told
+    }
+
+    /// Makes a record's tag known, with the type of its value.
+    fn know(&mut self, record: &Record) -> Result<(), String> {
+        let datatype = match &record.value {
+            Variant::Empty => None,
+            value => {
+                match datatype::of(value).filter(|datatype| datatype::encode(*datatype, value).is_some()) {
+                    Some(datatype) => Some(datatype),
+                    None => return Err(format!("{}: Sparkplug has no type for this value", record.tag)),
+                }
+            }
+        };
+        if let Some(known) = self.tags.get_mut(&record.tag) {
+            if let Some(datatype) = datatype.filter(|datatype| *datatype != known.datatype) {
+                known.datatype = datatype;
+                // A value of the other type is none.
+                (known.value, known.status) = (record.value.clone(), record.status);
+                self.stale.insert(known.device.clone());
+            }
+            return Ok(());
+        }
+        let MetricName { device, metric } = self.names.take(&record.tag)?;
+        self.stale.insert(device.clone());
+        let known = Known {
+            device,
+            metric,
+            alias: self.next_alias,
+            datatype: datatype.unwrap_or(UNKNOWN),
+            value: record.value.clone(),
+            status: record.status,
+            time: record.time,
+            is_shown: true,
+        };
+        self.next_alias += 1;
+        self.tags.insert(Arc::clone(&record.tag), known);
+        Ok(())
+    }
+}
+
+fn millis(time: UtcTime) -> u64 {
+    u64::try_from(time.unix_nanos() / 1_000_000).unwrap_or(0)
+}
+
+/// A value without a name.
+fn metric(datatype: u32, value: &Variant, status: StatusCode, time: UtcTime) -> Metric {
+    let value = datatype::encode(datatype, value);
+    let quality = match status {
+        status if status.is_good() => None,
+        status if status.is_bad() => Some(0),
+        _ => Some(500),
+    };
+    Metric {
+        timestamp: Some(millis(time)),
+        is_null: value.is_none().then_some(true),
+        properties: quality.map(PropertySet::quality),
+        value,
+        ..Metric::default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

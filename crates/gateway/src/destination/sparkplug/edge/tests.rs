@@ -1,0 +1,146 @@
+use super::*;
+use crate::adapter::sparkplug::host::{Host, Told as Heard};
+use std::time::Instant;
+
+fn at(seconds: u64) -> UtcTime {
+    UtcTime::from_unix(Duration::from_secs(1_700_000_000 + seconds))
+}
+
+fn edge() -> Edge {
+    Edge::new("G".to_owned(), "E".to_owned(), Names::new(1), Duration::from_secs(5))
+}
+
+fn batch(records: &[(&str, Variant, u64)], is_last: bool) -> Batch {
+    let record = |(number, (tag, value, seconds)): (usize, &(&str, Variant, u64))| Record {
+        number: number as u64,
+        tag: (*tag).into(),
+        value: value.clone(),
+        status: if value.is_empty() { StatusCode::BAD_NO_COMMUNICATION } else { StatusCode::GOOD },
+        time: at(*seconds),
+        received: at(*seconds),
+    };
+    Batch { queue: "q".to_owned(), records: records.iter().enumerate().map(record).collect(), is_last }
+}
+
+/// Messages in short: topic, sequence number, and metrics; `~` marks historical ones.
+fn short(messages: &[Message]) -> Vec<String> {
+    let metric = |metric: &Metric| {
+        let name = match (&metric.name, metric.alias) {
+            (Some(name), None) => name.clone(),
+            (Some(name), Some(alias)) => format!("{name}#{alias}"),
+            (None, alias) => format!("#{}", alias.unwrap_or(0)),
+        };
+        let value = match &metric.value {
+            Some(Value::Double(number)) => number.to_string(),
+            Some(Value::Int(number)) => number.to_string(),
+            Some(Value::Long(number)) => number.to_string(),
+            Some(Value::Text(text)) => text.clone(),
+            Some(other) => format!("{other:?}"),
+            None => "null".to_owned(),
+        };
+        let mark = if metric.is_historical == Some(true) { "~" } else { "" };
+        format!("{name}={mark}{value}")
+    };
+    let one = |message: &Message| {
+        let payload = Payload::decode(message.payload.as_slice()).unwrap();
+        let metrics: Vec<String> = payload.metrics.iter().map(metric).collect();
+        let seq = payload.seq.map_or_else(|| "-".to_owned(), |seq| seq.to_string());
+        format!("{} {seq} {}", message.topic.trim_start_matches("spBv1.0/G/"), metrics.join(" "))
+    };
+    messages.iter().map(one).collect()
+}
+
+#[test]
+fn births_come_before_data_and_again_for_new_metrics_and_types() {
+    let mut edge = edge();
+    assert!(!edge.has_tags());
+    let death = edge.connect(at(0));
+    assert_eq!(short(&[death]), ["NDEATH/E - bdSeq=0"]);
+    let birth = "NBIRTH/E 0 bdSeq=0 Node Control/Rebirth=Boolean(false)";
+    let told = edge.tell(&batch(&[("L/T", 1.5.into(), 0), ("Up", 7u32.into(), 0)], true), at(0));
+    assert_eq!(
+        short(&told.messages),
+        [&*format!("{birth} Up#2=7"), "DBIRTH/E/L 1 T#1=1.5", "NDATA/E 2 #2=7", "DDATA/E/L 3 #1=1.5"]
+    );
+    let told = edge.tell(&batch(&[("L/T", 2.5.into(), 1), ("L/S", "x".into(), 1)], true), at(1));
+    assert_eq!(short(&told.messages), ["DBIRTH/E/L 4 S#3=x T#1=1.5", "DDATA/E/L 5 #1=2.5 #3=x"]);
+    // Another type is told by a birth; no value is null.
+    let told = edge.tell(&batch(&[("L/S", 3u8.into(), 2), ("L/T", Variant::Empty, 2)], true), at(2));
+    assert_eq!(short(&told.messages), ["DBIRTH/E/L 6 S#3=3 T#1=2.5", "DDATA/E/L 7 #3=3 #1=null"]);
+    // What the type or another tag's name does not permit is refused.
+    let told = edge.tell(&batch(&[("L/F", vec![true].into(), 3), ("L/T", 4.5.into(), 3)], true), at(3));
+    assert_eq!((told.refused, short(&told.messages)), (1, vec!["DDATA/E/L 8 #1=4.5".to_owned()]));
+    assert_eq!(told.reason.unwrap(), "L/F: Sparkplug has no type for this value");
+    // A new metric of the node itself needs a birth of all.
+    let told = edge.tell(&batch(&[("New", 1u32.into(), 4)], true), at(4));
+    assert_eq!(told.messages.len(), 3);
+    assert!(short(&told.messages)[0].starts_with("NBIRTH/E 0 bdSeq=0"));
+    // The next connection has another number.
+    edge.disconnected();
+    assert_eq!(short(&[edge.connect(at(5))]), ["NDEATH/E - bdSeq=1"]);
+    assert!(short(&edge.birth(at(5)))[0].starts_with("NBIRTH/E 0 bdSeq=1"));
+}
+
+#[test]
+fn a_backlog_is_historical_and_ends_with_the_current_values() {
+    let mut edge = edge();
+    edge.connect(at(0));
+    edge.tell(&batch(&[("L/A", 0.0.into(), 0), ("L/B", 0.0.into(), 0)], true), at(0));
+    edge.disconnected();
+    edge.connect(at(100));
+    let told = edge.tell(
+        &batch(&[("L/A", 1.0.into(), 1), ("L/A", 2.0.into(), 2), ("L/B", 3.0.into(), 3)], false),
+        at(100),
+    );
+    assert_eq!(
+        short(&told.messages)[1..],
+        ["DBIRTH/E/L 1 A#1=0 B#2=0", "DDATA/E/L 2 #1=~1 #1=~2 #2=~3"],
+        "the birth tells what was current"
+    );
+    let told = edge.tell(&batch(&[("L/B", 4.0.into(), 4), ("L/B", 5.0.into(), 5)], true), at(100));
+    assert_eq!(short(&told.messages), ["DDATA/E/L 3 #2=~4 #2=5 #1=2"], "the newest of A is told once more");
+    let told = edge.tell(&batch(&[("L/B", 6.0.into(), 99), ("L/B", 7.0.into(), 100)], false), at(100));
+    assert_eq!(short(&told.messages), ["DDATA/E/L 4 #2=6 #2=7"], "values that just came are current");
+}
+
+/// What hosts make of it is what was sent, and they never have to ask for a birth.
+#[test]
+fn our_host_understands_it_over_many_numbers() {
+    let mut edge = edge();
+    let mut host = Host::new(1000);
+    edge.connect(at(0));
+    let mut expected = Vec::new();
+    let mut heard = Vec::new();
+    for round in 0..300u64 {
+        let value = round as f64;
+        let tag = if round % 2 == 0 { "L/A" } else { "M/B" };
+        expected.push((tag.replace('/', ":"), value));
+        let told = edge.tell(&batch(&[(tag, value.into(), round)], true), at(round));
+        for message in told.messages {
+            for told in host.receive(&message.topic, &message.payload, Instant::now()) {
+                match told {
+                    Heard::Value { id, value, status, .. } => {
+                        assert_eq!(status, StatusCode::GOOD);
+                        let device = id.device.clone().unwrap();
+                        heard.push((format!("{device}:{}", id.name), value.as_f64().unwrap()));
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+    }
+    // Births tell the first values, and data once more.
+    heard.dedup();
+    assert_eq!(heard, expected);
+}
+
+#[test]
+fn large_batches_are_cut_into_messages() {
+    let mut edge = edge();
+    edge.connect(at(0));
+    let records: Vec<(&str, Variant, u64)> =
+        (0..1200).map(|value| ("L/A", f64::from(value).into(), 0)).collect();
+    let told = edge.tell(&batch(&records, true), at(0));
+    let count = |message: &Message| Payload::decode(message.payload.as_slice()).unwrap().metrics.len();
+    assert_eq!(told.messages.iter().map(count).collect::<Vec<_>>(), [2, 1, 500, 500, 200]);
+}

@@ -1,0 +1,153 @@
+//! Values told by an edge node of Sparkplug B.
+//!
+//! - [`name`]: tags as metrics of devices; [`edge`]: births, data and deaths; `session`: one connection.
+//!
+//! Sparkplug sends data with QoS 0, which no broker confirms. Behind each batch goes an unsubscription: brokers take packets of
+//! a connection in order (MQTT 5 §4.6), so its answer says that the batch has arrived.
+
+pub mod edge;
+pub mod name;
+mod session;
+
+use super::settings::DestinationSettings;
+use super::{Batch, Sink, Taken};
+use crate::fault::Fault;
+use crate::fields::{Fields, Mistake};
+use crate::mqtt::Broker;
+use crate::sparkplug::is_level;
+use core::time::Duration;
+use edge::Edge;
+use futures_util::future::BoxFuture;
+use name::Names;
+use session::{Job, Node};
+use std::sync::{Arc, Mutex};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::AbortHandle;
+
+/// Longest path that is a device.
+const LEVELS_MAX: u64 = 20;
+
+/// An edge node behind a broker.
+pub struct SparkplugSink {
+    node: Arc<Node>,
+    description: String,
+    link: Option<Link>,
+}
+
+/// The task that has the connection. It also answers hosts while nothing is sent.
+struct Link {
+    jobs: mpsc::Sender<Job>,
+    task: AbortHandle,
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        // The broker tells the death.
+        self.task.abort();
+    }
+}
+
+impl SparkplugSink {
+    /// Takes the settings of a destination.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn take(fields: &mut Fields, settings: &DestinationSettings) -> Result<Self, Mistake> {
+        let broker = Broker::take(fields, &settings.name)?;
+        let group = level_of(fields, "group", "\"Plant 1\"")?;
+        let node = level_of(fields, "node", "\"Gateway 1\"")?;
+        let primary_host = match fields.has("primary_host") {
+            true => Some(level_of(fields, "primary_host", "\"SCADA\"")?),
+            false => None,
+        };
+        let levels = fields.integer("device_levels", 0, LEVELS_MAX)?.unwrap_or(1) as usize;
+        let historical_after = fields.span("historical_after")?.unwrap_or(Duration::from_secs(5));
+        let description = format!("Sparkplug B edge node {group}/{node}, {}", broker.describe());
+        // A node that comes back is the same client: the broker ends the old connection, and tells its death, before the
+        // birth of the new one.
+        let broker = broker.named(format!("taktwerk-{group}-{node}"));
+        let edge = Edge::new(group, node, Names::new(levels), historical_after);
+        Ok(Self {
+            node: Arc::new(Node {
+                broker,
+                primary_host,
+                deadline: settings.deadline,
+                retry: settings.retry,
+                retry_max: settings.retry_max,
+                edge: Mutex::new(edge),
+            }),
+            description,
+            link: None,
+        })
+    }
+
+    async fn send_all(&mut self, batch: &Batch) -> Result<Taken, Fault> {
+        let link = self.link.take().filter(|link| !link.jobs.is_closed()).unwrap_or_else(|| {
+            let (jobs, taken) = mpsc::channel(1);
+            let task = tokio::spawn(session::run(Arc::clone(&self.node), taken));
+            Link { jobs, task: task.abort_handle() }
+        });
+        let (reply, answer) = oneshot::channel();
+        let ended = || Fault::Closed { target: self.node.broker.target() };
+        let job = Job { batch: batch.clone(), reply };
+        link.jobs.send(job).await.map_err(|_| ended())?;
+        let result = answer.await.map_err(|_| ended())?;
+        // If this is dropped before the answer, the connection goes with it.
+        self.link = Some(link);
+        result
+    }
+}
+
+/// Takes a text that is one level of a topic.
+fn level_of(fields: &mut Fields, key: &'static str, example: &str) -> Result<String, Mistake> {
+    let (line, text) = fields.required(key, example)?;
+    if is_level(&text) {
+        return Ok(text);
+    }
+    Err(fields.mistake_in(line, key, format!("{text:?} is no level of a topic"), "leave out + # and /"))
+}
+
+impl Sink for SparkplugSink {
+    fn describe(&self) -> String {
+        self.description.clone()
+    }
+
+    fn send<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Result<Taken, Fault>> {
+        Box::pin(self.send_all(batch))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fields::Sections;
+    use std::path::Path;
+
+    fn sink(text: &str) -> Result<SparkplugSink, String> {
+        let text = format!("[[destination]]\n{text}\n");
+        let mut fields = Sections::parse(Path::new("g.toml"), &text).unwrap().destinations.remove(0);
+        let settings = DestinationSettings::take(&mut fields, "d".to_owned()).unwrap();
+        let sink = SparkplugSink::take(&mut fields, &settings).map_err(|error| error.to_string())?;
+        fields.finish().map_err(|error| error.to_string())?;
+        Ok(sink)
+    }
+
+    #[test]
+    fn names_in_topics_are_checked() {
+        let fine = "url = \"mqtt://b\"\ngroup = \"Plant 1\"\nnode = \"G\"\nprimary_host = \"SCADA\"\ndevice_levels = 2";
+        let found = sink(fine).unwrap();
+        assert_eq!(found.describe(), "Sparkplug B edge node Plant 1/G, MQTT 3.1.1 b:1883");
+        for (text, said) in [
+            (
+                fine.replace("Plant 1", "a/b"),
+                "g.toml:3: group: \"a/b\" is no level of a topic; leave out + # and /",
+            ),
+            (fine.replace("node = \"G\"\n", ""), "g.toml:1: node is missing; write node = \"Gateway 1\""),
+            (fine.replace("SCADA", "#"), "g.toml:5: primary_host: \"#\" is no level of a topic"),
+            (fine.replace("levels = 2", "levels = 21"), "g.toml:6: device_levels: the number does not fit"),
+        ] {
+            let error = sink(&text).err().unwrap();
+            assert!(error.starts_with(said), "{error}\n{said}");
+        }
+    }
+}

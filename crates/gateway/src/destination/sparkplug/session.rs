@@ -1,0 +1,252 @@
+//! The connections of an edge node, one after the other.
+
+use super::edge::{Edge, Message, Told};
+use crate::destination::{Batch, Taken};
+use crate::fault::Fault;
+use crate::mqtt::Broker;
+use crate::mqtt::client::{Client, Connection, Incoming, Will};
+use crate::pause::jitter;
+use crate::sparkplug::elements::are_few;
+use crate::sparkplug::payload::{Payload, Value};
+use core::time::Duration;
+use prost::Message as _;
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use taktwerk_net::clock::wall;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+/// How long the state of the primary host may take to come. Brokers send what they keep at once.
+const STATE: Duration = Duration::from_secs(2);
+
+/// What all connections of an edge node have in common.
+pub(super) struct Node {
+    pub(super) broker: Broker,
+    pub(super) primary_host: Option<String>,
+    pub(super) deadline: Duration,
+    pub(super) retry: Duration,
+    pub(super) retry_max: Duration,
+    pub(super) edge: Mutex<Edge>,
+}
+
+impl Node {
+    fn edge(&self) -> MutexGuard<'_, Edge> {
+        self.edge.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A batch, and who waits until the broker has it.
+pub(super) struct Job {
+    pub(super) batch: Batch,
+    pub(super) reply: oneshot::Sender<Result<Taken, Fault>>,
+}
+
+/// Keeps the node alive for as long as there are jobs to come.
+pub(super) async fn run(node: std::sync::Arc<Node>, mut jobs: mpsc::Receiver<Job>) {
+    // It is started for a job, and a node without tags has nothing to be born with.
+    let Some(first) = jobs.recv().await else { return };
+    let mut waiting = Some(first);
+    let mut pause = node.retry;
+    loop {
+        let started = Instant::now();
+        let Err(fault) = session(&node, &mut jobs, &mut waiting).await else { return };
+        node.edge().disconnected();
+        if started.elapsed() > node.retry_max {
+            pause = node.retry;
+        }
+        match waiting.take() {
+            // Whoever has sent it waits before it sends it again.
+            Some(Job { reply, .. }) => drop(reply.send(Err(fault))),
+            None => tracing::debug!(error = %fault, "the edge node has lost its broker"),
+        }
+        tokio::select! {
+            () = sleep(pause + jitter(pause)) => pause = (pause * 2).min(node.retry_max),
+            job = jobs.recv() => match job {
+                Some(job) => waiting = Some(job),
+                None => return,
+            },
+        }
+    }
+}
+
+/// One connection. It ends well if there are no jobs to come.
+async fn session(
+    node: &Node,
+    jobs: &mut mpsc::Receiver<Job>,
+    waiting: &mut Option<Job>,
+) -> Result<(), Fault> {
+    let target = node.broker.target();
+    let will = node.edge().connect(wall());
+    let will = Will { topic: will.topic, payload: will.payload, retain: false };
+    let Connection { client, mut events } =
+        Connection::with_will(&node.broker, node.deadline, 2, Some(will))?;
+    let connected = async {
+        while events.next(&target).await? != Incoming::Connected {}
+        Ok(())
+    };
+    match timeout(node.deadline, connected).await {
+        Err(_) => return Err(Fault::ConnectTimeout { target, after: node.deadline }),
+        Ok(connected) => connected?,
+    }
+    let commands = node.edge().topic("NCMD", None);
+    // Nobody sends to this topic; see the module.
+    let marker = format!("{commands}/taktwerk");
+    let state = node.primary_host.as_ref().map(|host| format!("spBv1.0/STATE/{host}"));
+    client.subscribe(&commands, 1);
+    if let Some(state) = &state {
+        client.subscribe(state, 1);
+    }
+    let mut talk = Talk { node, client, marker, out: VecDeque::new(), is_marked: false, taken: None };
+    let mut host = Host { is_needed: state.is_some(), is_online: false, until: Instant::now() + STATE };
+    if host.is_ready() && node.edge().has_tags() {
+        talk.birth()?;
+    }
+    loop {
+        if host.is_ready()
+            && talk.taken.is_none()
+            && let Some(job) = waiting.as_ref()
+        {
+            talk.tell(&job.batch)?;
+        }
+        talk.push();
+        tokio::select! {
+            job = jobs.recv(), if waiting.is_none() => match job {
+                Some(job) => *waiting = Some(job),
+                None => return Ok(()),
+            },
+            () = sleep_until(host.until), if !host.is_ready() && waiting.is_some() => {
+                let name = node.primary_host.as_deref().unwrap_or_default();
+                return Err(Fault::other(target.as_str(), format!("the primary host {name:?} is offline")));
+            }
+            incoming = events.next(&target) => match incoming? {
+                Incoming::Message(topic, payload) if state.as_ref() == Some(&topic) => {
+                    let was_online = core::mem::replace(&mut host.is_online, is_online(&payload));
+                    if was_online && !host.is_online {
+                        // The node dies until the host is back (Sparkplug 3.0, 6.4.7).
+                        return Err(Fault::other(target.as_str(), "the primary host went offline"));
+                    }
+                    if host.is_online && !was_online && node.edge().has_tags() {
+                        talk.birth()?;
+                    }
+                }
+                Incoming::Message(topic, payload) if topic == commands => {
+                    if host.is_ready() && asks_for_birth(&payload) {
+                        talk.birth()?;
+                    }
+                }
+                Incoming::Unsubscribed => {
+                    if let Some(taken) = talk.taken.take()
+                        && let Some(Job { reply, .. }) = waiting.take()
+                    {
+                        talk.is_marked = false;
+                        drop(reply.send(Ok(taken)));
+                    }
+                }
+                Incoming::Refused => {
+                    return Err(Fault::other(target.as_str(), format!("the broker does not let this user read {commands}")));
+                }
+                Incoming::Connected => return Err(Fault::Closed { target }),
+                Incoming::Message(..) | Incoming::Taken(_) | Incoming::Other => {}
+            },
+        }
+    }
+}
+
+/// What is known of the primary host.
+struct Host {
+    is_needed: bool,
+    is_online: bool,
+    /// Until when its state may come.
+    until: Instant,
+}
+
+impl Host {
+    fn is_ready(&self) -> bool {
+        !self.is_needed || self.is_online
+    }
+}
+
+/// What is on its way to the broker.
+struct Talk<'a> {
+    node: &'a Node,
+    client: Client,
+    marker: String,
+    out: VecDeque<Message>,
+    /// Whether the marker behind the batch was sent.
+    is_marked: bool,
+    /// What is answered when the marker has come back.
+    taken: Option<Taken>,
+}
+
+impl Talk<'_> {
+    fn birth(&mut self) -> Result<(), Fault> {
+        let messages = self.node.edge().birth(wall());
+        self.add(messages)
+    }
+
+    fn tell(&mut self, batch: &Batch) -> Result<(), Fault> {
+        let Told { messages, refused, reason } = self.node.edge().tell(batch, wall());
+        self.taken = Some(Taken { refused, reason, parked: Vec::new() });
+        self.add(messages)
+    }
+
+    fn add(&mut self, messages: Vec<Message>) -> Result<(), Fault> {
+        let most = self.node.broker.payload_max;
+        if let Some(large) = messages.iter().find(|message| message.payload.len() > most) {
+            let reason = format!(
+                "a message to {} has {} bytes; set payload_max to more, or device_levels so that devices have fewer tags",
+                large.topic,
+                large.payload.len()
+            );
+            return Err(Fault::other(self.node.broker.target(), reason));
+        }
+        self.out.extend(messages);
+        Ok(())
+    }
+
+    /// Gives the connection as much as it has room for.
+    fn push(&mut self) {
+        while let Some(next) = self.out.front() {
+            if !self.client.publish(&next.topic, 0, false, next.payload.clone()) {
+                return;
+            }
+            self.out.pop_front();
+        }
+        if self.taken.is_some() && !self.is_marked {
+            self.is_marked = self.client.unsubscribe(&self.marker);
+        }
+    }
+}
+
+/// Whether a host says that it is there (Sparkplug 3.0, 6.4.29).
+fn is_online(payload: &[u8]) -> bool {
+    let json: Option<serde_json::Value> = serde_json::from_slice(payload).ok();
+    json.is_some_and(|json| json.get("online").and_then(serde_json::Value::as_bool).unwrap_or(false))
+}
+
+/// Whether a command asks the node to tell again all that it has.
+fn asks_for_birth(payload: &[u8]) -> bool {
+    let payload = are_few(payload).then(|| Payload::decode(payload).ok()).flatten();
+    payload.is_some_and(|payload| {
+        let asks = |metric: &crate::sparkplug::payload::Metric| {
+            metric.name.as_deref() == Some(super::edge::REBIRTH) && metric.value == Some(Value::Boolean(true))
+        };
+        payload.metrics.iter().any(asks)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sparkplug::payload::rebirth;
+
+    #[test]
+    fn commands_and_states_are_read() {
+        assert!(asks_for_birth(&rebirth(1)));
+        assert!(!asks_for_birth(&Payload::default().encode_to_vec()) && !asks_for_birth(&[0x12, 200]));
+        assert!(is_online(br#"{"online":true,"timestamp":1}"#));
+        for payload in [&br#"{"online":false,"timestamp":1}"#[..], b"ONLINE", b"", b"[1]"] {
+            assert!(!is_online(payload));
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! A gateway as Sparkplug B edge node, with a real broker (mosquitto), which is stopped and started meanwhile, and with hosts:
+//! our own and one of another library. Without a broker this test says so and ends.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and says what it skips
+
+mod broker;
+mod counting;
+mod stand;
+
+use broker::{Broker, free_port};
+use prost::Message;
+use rumqttc::{Client, Event, MqttOptions, Packet, QoS};
+use stand::{MS, Stand};
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+use taktwerk_gateway::sparkplug::payload::{Metric, Payload, Value, rebirth};
+use taktwerk_types::StatusCode;
+
+const LAST: u32 = 2000;
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn destination(port: u16, folder: &Path, more: &str) -> String {
+    format!(
+        "[[destination]]\nname = \"edge\"\ntype = \"sparkplug\"\nurl = \"mqtt://127.0.0.1:{port}\"\ngroup = \"G\"\n\
+         node = \"E\"\nqueue = {:?}\nretry = \"20 ms\"\nretry_max = \"100 ms\"\nflush = \"10 ms\"\nbatch_max = 300\n{more}",
+        folder.join("q.db").display().to_string(),
+    )
+}
+
+/// A host application that says that it is there as soon as it listens.
+struct Host {
+    client: Client,
+    messages: Receiver<(String, Payload)>,
+}
+
+impl Host {
+    fn start(port: u16) -> Self {
+        let mut options = MqttOptions::new("scada", "127.0.0.1", port);
+        options.set_inflight(1000);
+        let (client, mut connection) = Client::new(options, 100);
+        let (out, messages) = channel();
+        let own = client.clone();
+        std::thread::spawn(move || {
+            for event in connection.iter() {
+                match event {
+                    Ok(Event::Incoming(Packet::ConnAck(_))) => {
+                        own.try_subscribe("spBv1.0/G/#", QoS::AtLeastOnce).unwrap();
+                    }
+                    Ok(Event::Incoming(Packet::SubAck(_))) => {
+                        let state = r#"{"online":true,"timestamp":1}"#;
+                        own.try_publish("spBv1.0/STATE/scada", QoS::AtLeastOnce, true, state).unwrap();
+                    }
+                    Ok(Event::Incoming(Packet::Publish(message))) => {
+                        let payload = Payload::decode(&*message.payload).unwrap();
+                        assert!(!message.retain);
+                        if out.send((message.topic, payload)).is_err() {
+                            return;
+                        }
+                    }
+                    Ok(_) => {}
+                    Err(_) => std::thread::sleep(20 * MS),
+                }
+            }
+        });
+        Self { client, messages }
+    }
+
+    fn next(&self) -> (String, Payload) {
+        self.messages.recv_timeout(LIMIT).unwrap()
+    }
+
+    fn until(&self, topic: &str) -> Payload {
+        loop {
+            let (found, payload) = self.next();
+            if found == topic {
+                return payload;
+            }
+        }
+    }
+}
+
+fn session(payload: &Payload) -> Value {
+    let metric = payload.metrics.iter().find(|metric| metric.name.as_deref() == Some("bdSeq"));
+    metric.unwrap().value.clone().unwrap()
+}
+
+/// What was told of the counter.
+#[derive(Default)]
+struct Seen {
+    seq: Option<u64>,
+    names: HashMap<u64, String>,
+    numbers: Vec<u64>,
+    historical: usize,
+    births: usize,
+    current: u64,
+}
+
+impl Seen {
+    fn take(&mut self, topic: &str, payload: &Payload) {
+        match topic.split('/').nth(2).unwrap() {
+            "NDEATH" => {
+                self.seq = None;
+                return;
+            }
+            "NCMD" => return,
+            "NBIRTH" => {
+                assert_eq!(payload.seq, Some(0));
+                self.names.clear();
+                self.births += 1;
+            }
+            _ => assert_eq!(payload.seq, self.seq.map(|seq| (seq + 1) % 256), "{topic}"),
+        }
+        self.seq = payload.seq;
+        let is_data = topic.contains("DATA/");
+        for metric in &payload.metrics {
+            if let (Some(name), Some(alias)) = (&metric.name, metric.alias) {
+                self.names.insert(alias, name.clone());
+            }
+            let Some(alias) = metric.alias else { continue };
+            assert_eq!(self.names[&alias], "Count");
+            let Some(Value::Long(number)) = metric.value else { continue };
+            let is_historical = metric.is_historical.unwrap_or(false);
+            if !is_historical {
+                self.current = number;
+            }
+            // Births tell what data tell, too.
+            if is_data {
+                self.historical += usize::from(is_historical);
+                self.numbers.push(number);
+            }
+        }
+    }
+
+    fn last(&self) -> u64 {
+        self.numbers.last().copied().unwrap_or(0)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_reach_a_host_that_comes_and_goes_with_its_broker() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let Some(broker) = Broker::start(folder.path(), port, "") else { return };
+    let host = Host::start(port);
+    let more = "primary_host = \"scada\"\nhistorical_after = \"200 ms\"\n";
+    let text = counting::source(LAST) + &destination(port, folder.path(), more);
+    let stand = Stand::new(&text).await;
+    let mut seen = Seen::default();
+    let mut broker = Some(broker);
+    for until in [50, 600] {
+        while seen.last() < until {
+            let (topic, payload) = host.next();
+            seen.take(&topic, &payload);
+        }
+        broker.take().unwrap().stop();
+        let failed = stand.destination("edge").counters.errors;
+        stand
+            .until_destination("edge", |view| view.counters.errors > failed && view.counters.queued > 200)
+            .await;
+        broker = Broker::start(folder.path(), port, "");
+        // Messages of the last connection may have been lost with the broker: it starts anew.
+        while let Ok((topic, payload)) = host.messages.recv_timeout(LIMIT) {
+            let is_birth = topic == "spBv1.0/G/NBIRTH/E";
+            seen.take(&topic, &payload);
+            if is_birth {
+                break;
+            }
+        }
+    }
+    while seen.last() < u64::from(LAST) || seen.current < u64::from(LAST) {
+        let (topic, payload) = host.next();
+        seen.take(&topic, &payload);
+    }
+    stand.until_destination("edge", |view| view.counters.queued == 0).await;
+    // A batch that was not confirmed is told again as a whole, and then goes on.
+    let mut all: Vec<u64> = vec![0];
+    for number in &seen.numbers {
+        let is_next = *number == all.last().unwrap() + 1;
+        assert!(is_next || all.contains(number), "{number} after {:?}", all.last());
+        if is_next {
+            all.push(*number);
+        }
+    }
+    assert_eq!(all.len() as u32, LAST + 1);
+    assert!(seen.historical > 100 && seen.births >= 3, "{} {}", seen.historical, seen.births);
+    let counted = stand.destination("edge").counters;
+    assert_eq!((counted.sent, counted.refused, counted.overrun), (counted.accepted, 0, 0), "{counted:?}");
+    // A host that has just come asks for a birth.
+    let metrics = |payload: &Payload| payload.metrics.iter().find(|metric| metric.alias.is_some()).cloned();
+    host.client.publish("spBv1.0/G/NCMD/E", QoS::AtMostOnce, false, rebirth(1)).unwrap();
+    let born = host.until("spBv1.0/G/NBIRTH/E");
+    let metric: Metric = metrics(&host.until("spBv1.0/G/DBIRTH/E/counter")).unwrap();
+    assert_eq!((metric.name.as_deref(), metric.datatype), (Some("Count"), Some(4)));
+    assert_eq!(metric.value, Some(Value::Long(u64::from(LAST))));
+    // The broker tells the death of the session that was born.
+    stand.end().await;
+    let died = host.until("spBv1.0/G/NDEATH/E");
+    assert_eq!((session(&died), died.seq), (session(&born), None));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn our_host_shows_what_our_edge_node_tells() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let Some(_broker) = Broker::start(folder.path(), port, "") else { return };
+    let url = format!("url = \"mqtt://127.0.0.1:{port}\"\n");
+    let host =
+        Stand::new(&format!("[[source]]\nname = \"sp\"\ntype = \"sparkplug\"\n{url}host_id = \"scada\"\n"))
+            .await;
+    let more = "primary_host = \"scada\"\nversion = \"5\"\n";
+    let edge = Stand::new(&(counting::source(300) + &destination(port, folder.path(), more))).await;
+    host.until_there("sp/G/E/counter/Count").await;
+    host.value("sp/G/E/counter/Count", 300i64).await;
+    assert_eq!(host.source("sp").statistics.invalid, 0);
+    edge.end().await;
+    host.until("sp/G/E/counter/Count", |value| value.status() == StatusCode::BAD_NO_COMMUNICATION).await;
+    host.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_wait_for_the_primary_host() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let Some(_broker) = Broker::start(folder.path(), port, "") else { return };
+    let text = counting::source(50) + &destination(port, folder.path(), "primary_host = \"scada\"\n");
+    let stand = Stand::new(&text).await;
+    let is_told = |error: &Option<String>| {
+        error.as_ref().is_some_and(|error| error.contains("the primary host \"scada\" is offline"))
+    };
+    stand
+        .until_destination("edge", |view| view.counters.queued >= 50 && is_told(&view.counters.last_error))
+        .await;
+    assert_eq!(stand.destination("edge").counters.sent, 0);
+    let host = Host::start(port);
+    host.until("spBv1.0/G/NBIRTH/E");
+    stand.until_destination("edge", |view| view.counters.sent == 50).await;
+    host.client.publish("spBv1.0/STATE/scada", QoS::AtLeastOnce, true, r#"{"online":false}"#).unwrap();
+    host.until("spBv1.0/G/NDEATH/E");
+    stand.end().await;
+}
+
+/// The foreign host of `interop/sparkplug`.
+struct Foreign {
+    program: Child,
+    lines: Receiver<String>,
+}
+
+impl Foreign {
+    /// `None` if its library is not installed.
+    fn start(port: u16) -> Option<Self> {
+        let python = std::env::var("TAKTWERK_SPARKPLUG_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+        let found = Command::new(&python).args(["-c", "import pysparkplug"]).stderr(Stdio::null()).status();
+        if !found.is_ok_and(|status| status.success()) {
+            println!("skipped: {python} has no pysparkplug; see interop/sparkplug/README.md");
+            return None;
+        }
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../interop/sparkplug/host.py");
+        let mut program = Command::new(python)
+            .args([script, &port.to_string(), "G"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(program.stdout.take().unwrap());
+        let (out, lines) = channel();
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                if out.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Some(Self { program, lines })
+    }
+
+    fn until(&self, wanted: &str) {
+        let mut seen = Vec::new();
+        loop {
+            match self.lines.recv_timeout(LIMIT) {
+                Ok(line) if line == wanted => return,
+                Ok(line) => seen.push(line),
+                Err(_) => panic!("{wanted} does not come: {seen:?}"),
+            }
+        }
+    }
+}
+
+impl Drop for Foreign {
+    fn drop(&mut self) {
+        let _ = self.program.kill();
+        let _ = self.program.wait();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_of_another_library_understands_our_edge_node() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let Some(_broker) = Broker::start(folder.path(), port, "") else { return };
+    let Some(mut host) = Foreign::start(port) else { return };
+    host.until("READY");
+    let program = r#"echo '{"name":"T","value":21.5}'; echo '{"name":"Text","value":"x"}'; echo '{"name":"On","value":true}'; \
+                     echo '{"name":"List","value":[1.5,2.5]}'; exec sleep 1000"#;
+    let tag = |name: &str, kind: &str| {
+        format!("[[tag]]\nsource = \"s\"\nname = \"{name}\"\npath = \"Line 1/Oven\"\ntype = \"{kind}\"\n")
+    };
+    let text =
+        format!("[[source]]\nname = \"s\"\ntype = \"program\"\ncommand = [\"sh\", \"-c\", {program:?}]\n")
+            + &tag("T", "Double")
+            + &tag("Text", "String")
+            + &tag("On", "Boolean")
+            + &tag("List", "Double").replace("Double\"", "Double\"\narray = true");
+    let stand = Stand::new(&(text + &destination(port, folder.path(), ""))).await;
+    stand.until_destination("edge", |view| view.counters.sent >= 4).await;
+    writeln!(host.program.stdin.as_mut().unwrap(), "E").unwrap();
+    for line in ["NBIRTH -", "  Node Control/Rebirth = False", "DBIRTH Line 1"] {
+        host.until(line);
+    }
+    for line in ["  Oven/List = (1.5, 2.5)", "  Oven/On = True", "  Oven/T = 21.5", "  Oven/Text = x"] {
+        host.until(line);
+    }
+    stand.end().await;
+    host.until("NDEATH -");
+}

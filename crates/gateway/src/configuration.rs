@@ -67,6 +67,8 @@ pub struct SourceConfig {
     pub adapter: Box<dyn Adapter>,
     /// Its tags in the order of the file.
     pub tags: Vec<TagConfig>,
+    /// How many of them are variables.
+    pub variables: usize,
     /// The line of its section.
     pub line: usize,
     /// A number that tells its settings and those of its tags apart, whatever their lines.
@@ -192,10 +194,10 @@ impl GatewayConfig {
             destinations: Vec::new(),
             destination_fingerprint: 0,
         };
-        if let Some(fields) = sections.gateway {
-            mistakes.extend(config.take_gateway(fields).err());
+        if let Some(mut fields) = sections.gateway {
+            mistakes.extend(fields.examine(&[], |fields| config.take_gateway(fields)).mistakes);
         }
-        // Tags of a source that has a mistake are not told that there is no such source.
+        // Tags of a source of which nothing is known are not told that there is no such source.
         let mut broken = BTreeSet::new();
         let mut lines: Vec<(usize, Fields)> = Vec::new();
         for mut fields in sections.sources {
@@ -203,17 +205,18 @@ impl GatewayConfig {
                 Some(Setting::Text(name)) => name.clone(),
                 _ => String::new(),
             };
-            match take_source(&mut fields) {
-                Ok(source) if config.sources.iter().any(|other| other.settings.name == name) => {
+            let examined = fields.examine(&["type"], take_source);
+            mistakes.extend(examined.mistakes);
+            match examined.value.filter(|_| !examined.wrong.contains("name")) {
+                Some(source) if config.sources.iter().any(|other| other.settings.name == name) => {
                     let problem = format!("there are two sources {:?}", source.settings.name);
                     mistakes.push(fields.mistake(problem, "give each its own name"));
                 }
-                Ok(source) => {
+                Some(source) => {
                     lines.push((config.sources.len(), fields));
                     config.sources.push(source);
                 }
-                Err(mistake) => {
-                    mistakes.push(mistake);
+                None => {
                     broken.insert(name);
                 }
             }
@@ -232,32 +235,33 @@ impl GatewayConfig {
         for mut fields in tags {
             let mut hasher = DefaultHasher::new();
             fields.fingerprint(&mut hasher);
-            match Tag::take(&mut fields) {
-                Ok(tag) if broken.contains(&tag.source) => {}
-                Ok(tag) => {
-                    if let Some(source) = config.sources.iter_mut().find(|it| it.settings.name == tag.source)
-                    {
-                        hasher.write_u64(source.fingerprint);
-                        source.fingerprint = hasher.finish();
-                    }
-                    mistakes.extend(add_tag(&mut config.sources, tag, &mut fields, &mut names).err());
-                }
-                Err(mistake) => mistakes.push(mistake),
+            let examined = fields.examine(&["source"], Tag::take);
+            let is_right = examined.mistakes.is_empty();
+            mistakes.extend(examined.mistakes);
+            let Some(tag) = examined.value.filter(|tag| !broken.contains(&tag.source)) else { continue };
+            if let Some(source) = config.sources.iter_mut().find(|it| it.settings.name == tag.source) {
+                hasher.write_u64(source.fingerprint);
+                source.fingerprint = hasher.finish();
             }
+            add_tag(&mut config.sources, tag, &mut fields, is_right.then_some(&mut names), &mut mistakes);
         }
         for (_, fields) in lines {
-            mistakes.extend(fields.finish().err());
+            mistakes.extend(fields.unknown());
         }
         let mut hasher = DefaultHasher::new();
         sections.destinations.iter().for_each(|fields| fields.fingerprint(&mut hasher));
         config.destination_fingerprint = hasher.finish();
-        for fields in sections.destinations {
-            mistakes.extend(config.take_destination(fields).err());
+        for mut fields in sections.destinations {
+            let examined = fields.examine(&["type"], take_destination);
+            match examined.value.filter(|_| examined.mistakes.is_empty()) {
+                Some(destination) => mistakes.extend(config.add_destination(&fields, destination).err()),
+                None => mistakes.extend(examined.mistakes),
+            }
         }
         (Some(config), mistakes)
     }
 
-    fn take_gateway(&mut self, mut fields: Fields) -> Result<(), Mistake> {
+    fn take_gateway(&mut self, fields: &mut Fields) -> Result<(), Mistake> {
         if let Some(namespace) = fields.text("namespace")? {
             self.namespace = namespace;
         }
@@ -265,8 +269,7 @@ impl GatewayConfig {
         fields.finish()
     }
 
-    fn take_destination(&mut self, mut fields: Fields) -> Result<(), Mistake> {
-        let destination = take_destination(&mut fields)?;
+    fn add_destination(&mut self, fields: &Fields, destination: DestinationConfig) -> Result<(), Mistake> {
         for other in &self.destinations {
             if other.settings.name == destination.settings.name {
                 let problem = format!("there are two destinations {:?}", destination.settings.name);
@@ -323,6 +326,7 @@ fn take_source(fields: &mut Fields) -> Result<SourceConfig, Mistake> {
         settings,
         adapter,
         tags: Vec::new(),
+        variables: 0,
         line: fields.line(),
         fingerprint: hasher.finish(),
     })
@@ -387,39 +391,45 @@ impl Names {
     }
 }
 
+/// Gives a tag to its source. `names` is none if the tag's own name is not known for sure.
 fn add_tag(
     sources: &mut [SourceConfig],
     tag: Tag,
     fields: &mut Fields,
-    names: &mut Names,
-) -> Result<(), Mistake> {
-    let known: Vec<(&str, usize)> =
-        sources.iter().enumerate().map(|(index, source)| (&*source.settings.name, index)).collect();
-    if !known.iter().any(|(name, _)| *name == tag.source) {
-        let hint = match taktwerk_config::nearest(&tag.source, known.iter().map(|(name, _)| *name)) {
+    names: Option<&mut Names>,
+    mistakes: &mut Vec<Mistake>,
+) {
+    let Some(source) = sources.iter_mut().find(|source| source.settings.name == tag.source) else {
+        let known = sources.iter().map(|source| &*source.settings.name);
+        let hint = match taktwerk_config::nearest(&tag.source, known) {
             Some(near) => format!("did you mean {near:?}?"),
             None => "add a [[source]] with this name".to_owned(),
         };
-        return Err(fields.mistake(format!("there is no source {:?}", tag.source), hint));
-    }
-    let Some(source) = sources.iter_mut().find(|source| source.settings.name == tag.source) else {
-        return Ok(());
+        mistakes.push(fields.mistake(format!("there is no source {:?}", tag.source), hint));
+        return;
     };
-    let position = source.tags.iter().filter(|it| matches!(it.placement, Placement::Variable(_))).count();
-    let placement = source.adapter.add_tag(&tag, fields, position)?;
+    let position = source.variables;
+    let examined = fields.examine(&[], |fields| source.adapter.add_tag(&tag, fields, position));
+    let is_right = examined.mistakes.is_empty();
+    mistakes.extend(examined.mistakes);
+    let Some(placement) = examined.value else { return };
+    mistakes.extend(fields.unknown());
     // The source has it from here on, whatever else is wrong with it.
     let (path, line) = (fields.path().to_owned(), fields.line());
-    source.tags.push(TagConfig { tag: tag.clone(), placement, path, line });
     if let Placement::Variable(kind) = placement {
-        names.add(&tag, fields)?;
+        source.variables += 1;
+        mistakes.extend(names.and_then(|names| names.add(&tag, fields).err()));
         let native = tag.kind_for(kind);
-        if !native.is_number() && (tag.deadband > 0.0 || tag.units.is_some() || tag.range.is_some()) {
+        if is_right
+            && !native.is_number()
+            && (tag.deadband > 0.0 || tag.units.is_some() || tag.range.is_some())
+        {
             let problem =
                 format!("deadband, units and range are for numbers, and this is a {}", native.element);
-            return Err(fields.mistake(problem, "remove them"));
+            mistakes.push(fields.mistake(problem, "remove them"));
         }
     }
-    fields.finish()
+    source.tags.push(TagConfig { tag, placement, path, line });
 }
 
 #[cfg(test)]
@@ -440,6 +450,53 @@ mod tests {
         );
         let config = GatewayConfig::parse(Path::new("g"), &text).unwrap().unwrap();
         assert_eq!((config.sources.len(), config.tag_count(), config.threads), (1, 1, 1));
+    }
+
+    #[test]
+    fn all_mistakes_of_a_file_are_found() {
+        let text = "[gateway]\nthreads = 0\nnamespac = \"x\"\n\
+                    [[source]]\nname = \"plc\"\ntype = \"modbus\"\naddress = \"localhost\"\ninterval = \"soon\"\n\
+                    deadline = 0\nretrry = 1\n\
+                    [[tag]]\nsource = \"plc\"\nname = \"a\\u0007b\"\naddress = \"holdin:1\"\nscale = 0\nformta = 1\n\
+                    [[tag]]\nsource = \"plc\"\nrange = [2, 1]\nunitt = 2\n\
+                    [[source]]\nname = \"up\"\ntype = \"opcua\"\nurl = \"http://x\"\nmirror = \"nothing\"\n\
+                    [[source]]\nname = \"what\"\ntype = \"mdobus\"\nx = 1\n\
+                    [[tag]]\nsource = \"what\"\nname = \"n\"\n\
+                    [[destination]]\nname = \"f\"\ntype = \"file\"\nmax_age = true\nfolde = \"x\"\n\
+                    [[template]]\nname = \"t\"\nparameters = [\"p\"]\nno = 1\n[[template.tag]]\nname = \"v\"\n\
+                    [[instance]]\ntemplate = \"t\"\nsource = \"plc\"\npath = \"i\"\np = []\nq = 1\n";
+        let (_, mut mistakes) = GatewayConfig::examine(Path::new("g"), text);
+        mistakes.sort_by_key(|mistake| mistake.line);
+        let found: Vec<String> =
+            mistakes.iter().map(|mistake| format!("{} {}", mistake.line, mistake.key)).collect();
+        let expected = [
+            "2 threads",
+            "3 namespac",
+            "8 interval",
+            "9 deadline",
+            "10 retrry",
+            "13 name",
+            "14 address",
+            "15 scale",
+            "16 formta",
+            "17 ",
+            "17 ",
+            "19 range",
+            "20 unitt",
+            "21 mirror",
+            "24 url",
+            "28 type",
+            "33 ",
+            "36 max_age",
+            "37 folde",
+            "41 no",
+            "48 p",
+            "49 q",
+        ];
+        assert_eq!(found, expected, "{mistakes:#?}");
+        let missing: Vec<&str> =
+            mistakes.iter().filter(|it| it.key.is_empty()).map(|it| it.problem.as_str()).collect();
+        assert_eq!(missing, ["name is missing", "address is missing", "folder is missing"]);
     }
 
     #[test]

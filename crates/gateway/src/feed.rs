@@ -5,13 +5,12 @@
 
 use crate::destination::tap::{Tap, Tapped};
 use crate::fault::Fault;
-use crate::plant::{Given, Plant};
+use crate::plant::{Given, Plant, Wanted};
 use crate::settings::SourceSettings;
 use crate::statistics::{Count, Statistics};
 use crate::tag::{Scaling, Tag};
 use crate::value::Kind;
 use core::time::Duration;
-use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -75,7 +74,8 @@ enum Quality {
 
 /// A tag with its variable.
 struct Held {
-    variable: VariableHandle,
+    /// `None` if there is a node of another one with its name.
+    variable: Option<VariableHandle>,
     kind: Kind,
     scaling: Option<Scaling>,
     deadband: f64,
@@ -250,42 +250,59 @@ impl Feed {
     /// There is a node of that name.
     pub fn add(&self, tag: &Tag, kind: Kind) -> Result<usize, BuildError> {
         let kind = tag.kind_for(kind);
-        let scaling = (!tag.scaling.is_identity()).then_some(tag.scaling);
         let position = self.len();
         let shared = Arc::downgrade(&self.0);
         let on_write = Arc::new(move |value: Variant| {
             let Some(shared) = shared.upgrade() else { return StatusCode::BAD_NO_COMMUNICATION };
             Self(shared).accept(position, value)
         });
-        let every = tag.expect_every.or(self.0.settings.interval);
         let is_found = self.0.is_running.load(Ordering::Relaxed);
         let interval = self.0.settings.interval;
         let Given { handle, is_kept } =
             self.0.plant.variable(&self.0.name, tag, kind, interval, is_found, on_write)?;
-        let name: Arc<str> = tag.full_name().into();
-        let taps = self.0.taps.iter().filter_map(|tap| Tap::of(tap, &name)).collect();
         // A value that was there before is not fresh for longer than any other.
         let has_value = is_kept && !handle.get().status.unwrap_or_default().is_bad();
+        self.hold(tag, kind, Some(handle), if has_value { Quality::Fresh } else { Quality::Waiting })?;
+        Ok(position)
+    }
+
+    /// Takes a tag whose variable cannot be added. Its readings go to the destinations only.
+    ///
+    /// # Errors
+    /// The feed is closed.
+    pub fn add_without_variable(&self, tag: &Tag, kind: Kind) -> Result<(), BuildError> {
+        self.hold(tag, tag.kind_for(kind), None, Quality::Waiting)
+    }
+
+    fn hold(
+        &self,
+        tag: &Tag,
+        kind: Kind,
+        variable: Option<VariableHandle>,
+        quality: Quality,
+    ) -> Result<(), BuildError> {
+        let name: Arc<str> = tag.full_name().into();
+        let taps = self.0.taps.iter().filter_map(|tap| Tap::of(tap, &name)).collect();
         let mut all = lock(&self.0.held);
         if self.0.is_closed.load(Ordering::Relaxed) {
             drop(all);
-            self.0.plant.release_one(&tag.full_name());
-            return Err(NodeError::Unknown(NodeId::string(0, tag.full_name())).into());
+            self.0.plant.release_one(&name);
+            return Err(NodeError::Unknown(NodeId::string(0, &*name)).into());
         }
         all.push(Held {
             name,
             taps,
             last_tapped: None,
-            variable: handle,
+            variable,
             kind,
-            scaling,
+            scaling: (!tag.scaling.is_identity()).then_some(tag.scaling),
             deadband: tag.deadband,
             last_number: None,
-            every,
+            every: tag.expect_every.or(self.0.settings.interval),
             answered: Instant::now(),
-            quality: if has_value { Quality::Fresh } else { Quality::Waiting },
+            quality,
         });
-        Ok(position)
+        Ok(())
     }
 
     /// Takes a client's write; gives its status.
@@ -402,7 +419,7 @@ impl Feed {
         self.0.statistics.set_quality(uncertain, lost);
         // What the source had found before its settings were changed, and has not found again.
         let grace = settings.lost_after + settings.deadline;
-        self.0.plant.sweep(&self.0.name, grace, &HashSet::new());
+        self.0.plant.sweep(&self.0.name, grace, &Wanted::default());
     }
 }
 
@@ -452,14 +469,16 @@ impl Held {
                 self.last_tapped = Some((value.clone(), status));
             }
         }
-        self.variable.set_with(value, status, time, utc);
+        if let Some(variable) = &self.variable {
+            variable.set_with(value, status, time, utc);
+        }
     }
 
     /// No value has come.
     fn decline(&mut self, quality: Quality, utc: UtcTime) {
         self.quality = quality;
         self.last_number = None;
-        let last = self.variable.get();
+        let last = self.variable.as_ref().map(VariableHandle::get).unwrap_or_default();
         match last.value {
             Some(value) if quality == Quality::Stale && !last.status.unwrap_or_default().is_bad() => {
                 self.set(value, StatusCode::UNCERTAIN_LAST_USABLE_VALUE, utc, utc);

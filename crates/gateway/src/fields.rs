@@ -3,7 +3,7 @@
 use core::fmt;
 use core::hash::{Hash, Hasher};
 use core::time::Duration;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -139,6 +139,17 @@ impl Setting {
     }
 }
 
+/// What was made of a section, and what is wrong with it.
+#[derive(Debug)]
+pub struct Examined<T> {
+    /// What was made of it; with examples in place of wrong settings if there are mistakes.
+    pub value: Option<T>,
+    /// All mistakes.
+    pub mistakes: Vec<Mistake>,
+    /// The settings that are wrong.
+    pub wrong: BTreeSet<String>,
+}
+
 /// The settings of one section. Each is taken by the code that knows it; what is left at the end is misspelt.
 #[derive(Debug, Clone)]
 pub struct Fields {
@@ -146,6 +157,10 @@ pub struct Fields {
     line: usize,
     entries: BTreeMap<String, (usize, Setting)>,
     known: Vec<&'static str>,
+    /// Settings that are wrong: examples stand for them, so that the others can be looked at.
+    wrong: BTreeSet<String>,
+    /// A setting that had to be there.
+    missing: Option<&'static str>,
     /// The line of the instance of a template that these are of.
     instance: Option<usize>,
 }
@@ -156,13 +171,29 @@ impl Fields {
     pub fn of_cells(path: &Path, line: usize, cells: impl IntoIterator<Item = (String, String)>) -> Self {
         let entries = cells.into_iter().filter(|(_, cell)| !cell.is_empty());
         let entries = entries.map(|(key, cell)| (key, (line, Setting::Text(cell)))).collect();
-        Self { path: path.to_owned(), line, entries, known: Vec::new(), instance: None }
+        Self {
+            path: path.to_owned(),
+            line,
+            entries,
+            known: Vec::new(),
+            wrong: BTreeSet::new(),
+            missing: None,
+            instance: None,
+        }
     }
 
     /// The settings of a section within a section.
     #[must_use]
     pub fn within(&self, line: usize, entries: BTreeMap<String, (usize, Setting)>) -> Self {
-        Self { path: self.path.clone(), line, entries, known: Vec::new(), instance: None }
+        Self {
+            path: self.path.clone(),
+            line,
+            entries,
+            known: Vec::new(),
+            wrong: BTreeSet::new(),
+            missing: None,
+            instance: None,
+        }
     }
 
     /// The same for the instance of a template in a line: `change` is given each text and each key.
@@ -272,7 +303,46 @@ impl Fields {
             Some((line, _)) => {
                 Err(self.mistake_in(line, key, "is empty", format!("write {key} = {example}")))
             }
-            None => Err(self.mistake(format!("{key} is missing"), format!("write {key} = {example}"))),
+            None if self.wrong.contains(key) => {
+                let example = example.trim_matches('"').replace("\\\\", "\\");
+                Ok((self.line, example))
+            }
+            None => {
+                self.missing = Some(key);
+                Err(self.mistake(format!("{key} is missing"), format!("write {key} = {example}")))
+            }
+        }
+    }
+
+    /// Makes something of a section again and again, each time without the settings that were found wrong, so that all
+    /// mistakes are found. Nothing more is known of the section if a setting in `decisive` is wrong.
+    pub fn examine<T>(
+        &mut self,
+        decisive: &[&str],
+        mut take: impl FnMut(&mut Self) -> Result<T, Mistake>,
+    ) -> Examined<T> {
+        let whole = self.clone();
+        let mut mistakes: Vec<Mistake> = Vec::new();
+        let mut wrong = BTreeSet::new();
+        loop {
+            let mistake = match take(self) {
+                Ok(value) => return Examined { value: Some(value), mistakes, wrong },
+                Err(mistake) => mistake,
+            };
+            let key = self.missing.take().map_or_else(|| mistake.key.clone(), str::to_owned);
+            // What is wrong with an example, or with the section without a setting, is not the user's mistake.
+            let is_consequence = wrong.contains(&key) || (key.is_empty() && !mistakes.is_empty());
+            if !is_consequence {
+                mistakes.push(mistake);
+            }
+            if is_consequence || key.is_empty() || decisive.contains(&&*key) {
+                wrong.insert(key);
+                return Examined { value: None, mistakes, wrong };
+            }
+            wrong.insert(key);
+            *self = whole.clone();
+            self.entries.retain(|key, _| !wrong.contains(key));
+            self.wrong = wrong.clone();
         }
     }
 
@@ -416,19 +486,23 @@ impl Fields {
         Err(self.mistake_in(line, key, format!("there is no {text:?}"), hint))
     }
 
-    /// What is left was not asked for by anybody.
+    /// Checks that all settings were taken.
     ///
     /// # Errors
     /// The first setting that is left, with the name that it is nearest to.
     pub fn finish(&self) -> Result<(), Mistake> {
-        let Some((key, (line, _))) = self.entries.iter().min_by_key(|(_, (line, _))| *line) else {
-            return Ok(());
-        };
-        let hint = match taktwerk_config::nearest(key, self.known.iter().copied()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("the settings here are {}", self.known.join(", ")),
-        };
-        Err(self.mistake_in(*line, key, "there is no such setting here", hint))
+        self.unknown().min_by_key(|mistake| mistake.line).map_or(Ok(()), Err)
+    }
+
+    /// A mistake for each setting that is left.
+    pub fn unknown(&self) -> impl Iterator<Item = Mistake> {
+        self.entries.iter().map(|(key, (line, _))| {
+            let hint = match taktwerk_config::nearest(key, self.known.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("the settings here are {}", self.known.join(", ")),
+            };
+            self.mistake_in(*line, key, "there is no such setting here", hint)
+        })
     }
 }
 
@@ -512,7 +586,15 @@ impl Sections {
             match Setting::of_toml(&lines, value.get_ref()).map_err(|problem| mistake(line, problem))? {
                 Setting::Table(entries) => {
                     // The span of a section is that of its heading.
-                    Ok(Fields { path: path.to_owned(), line, entries, known: Vec::new(), instance: None })
+                    Ok(Fields {
+                        path: path.to_owned(),
+                        line,
+                        entries,
+                        known: Vec::new(),
+                        wrong: BTreeSet::new(),
+                        missing: None,
+                        instance: None,
+                    })
                 }
                 _ => Err(mistake(line, "this is no section".to_owned())),
             }

@@ -6,12 +6,14 @@ use crate::destination::forward::{Destination, DestinationView};
 use crate::destination::queue::QueueError;
 use crate::destination::sending::forward;
 use crate::destination::tap::Tap;
+use crate::fault::Fault;
 use crate::feed::{Feed, Writes};
-use crate::plant::Plant;
+use crate::plant::{Plant, Wanted};
 use crate::source::{Adapter, Placement};
 use crate::statistics::Snapshot;
 use crate::supervisor::{supervise, watch};
 use crate::tag::Tag;
+use crate::value::Kind;
 use core::time::Duration;
 use std::collections::HashSet;
 use std::io;
@@ -142,17 +144,42 @@ fn prepare(
     plant: &Arc<Plant>,
     taps: &[Arc<Tap>],
 ) -> Result<PreparedSource, GatewayError> {
+    let (prepared, failures) = prepare_all(source, plant, taps);
+    match failures.into_iter().next() {
+        None => Ok(prepared),
+        Some(error) => {
+            prepared.feed.close();
+            Err(error)
+        }
+    }
+}
+
+/// As [`prepare`]; tags that do not become nodes are left out and told.
+fn prepare_all(
+    source: SourceConfig,
+    plant: &Arc<Plant>,
+    taps: &[Arc<Tap>],
+) -> (PreparedSource, Vec<GatewayError>) {
     let SourceConfig { settings, adapter, tags, fingerprint, .. } = source;
     let (feed, writes) = Feed::new(settings, Arc::clone(plant), taps.to_vec());
-    for TagConfig { tag, placement, .. } in &tags {
-        let Placement::Variable(kind) = placement else { continue };
-        if let Err(error) = feed.add(tag, *kind) {
-            feed.close();
-            return Err(failed(tag, error));
+    let mut failures = Vec::new();
+    for (tag, kind) in variables(&tags) {
+        if let Err(error) = feed.add(tag, kind) {
+            // The source counts its tags by their positions.
+            let _ = feed.add_without_variable(tag, kind);
+            failures.push(failed(tag, error));
         }
     }
     feed.run();
-    Ok(PreparedSource { adapter, feed, writes, fingerprint })
+    (PreparedSource { adapter, feed, writes, fingerprint }, failures)
+}
+
+/// The tags that are variables.
+fn variables(tags: &[TagConfig]) -> impl Iterator<Item = (&Tag, Kind)> {
+    tags.iter().filter_map(|it| match it.placement {
+        Placement::Variable(kind) => Some((&it.tag, kind)),
+        Placement::Later => None,
+    })
 }
 
 fn failed(tag: &Tag, error: BuildError) -> GatewayError {
@@ -203,6 +230,8 @@ pub struct Applied {
     pub removed: Vec<String>,
     /// Sections that a running gateway does not take over.
     pub waiting: Vec<&'static str>,
+    /// Tags of running sources that have no node, and why: somebody else added one with their name meanwhile.
+    pub failed: Vec<String>,
 }
 
 impl Applied {
@@ -270,10 +299,8 @@ impl Gateway {
             if !added.contains(name) && !changed.contains(name) {
                 continue;
             }
-            for TagConfig { tag, placement, .. } in &source.tags {
-                if matches!(placement, Placement::Variable(_)) {
-                    self.plant.check(tag, &going).map_err(|error| failed(tag, error))?;
-                }
+            for (tag, _) in variables(&source.tags) {
+                self.plant.check(tag, &going).map_err(|error| failed(tag, error))?;
             }
         }
         Ok(())
@@ -284,54 +311,62 @@ impl Gateway {
     /// Call it on a thread that may wait.
     ///
     /// # Errors
-    /// As [`Self::check`]; then nothing has changed.
+    /// As [`Self::check`], or a node cannot be added; then nothing has changed.
     pub fn apply(&mut self, config: GatewayConfig) -> Result<Applied, GatewayError> {
         self.check(&config)?;
-        let applied = self.compare(&config);
+        let mut applied = self.compare(&config);
         let Some(runtime) = self.runtime.as_ref().filter(|_| applied.has_changes()) else {
             return Ok(applied);
         };
-        let goes = |it: &Running| {
-            let name = &it.feed.settings().name;
-            applied.changed.contains(name) || applied.removed.contains(name)
-        };
-        let (going, mut running): (Vec<Running>, Vec<Running>) =
-            core::mem::take(&mut self.running).into_iter().partition(goes);
-        stop(runtime, &going);
-        let comes = |source: &SourceConfig| {
-            let name = &source.settings.name;
-            applied.changed.contains(name) || applied.added.contains(name)
-        };
+        let changes: HashSet<String> =
+            applied.changed.iter().chain(&applied.removed).chain(&applied.added).cloned().collect();
         let order: Vec<String> = config.sources.iter().map(|source| source.settings.name.clone()).collect();
-        let coming: Vec<SourceConfig> = config.sources.into_iter().filter(comes).collect();
-        let tags = coming.iter().flat_map(|source| &source.tags);
-        let placed = tags.filter(|it| matches!(it.placement, Placement::Variable(_)));
-        let keep: HashSet<String> = placed.map(|it| it.tag.full_name()).collect();
+        let coming: Vec<SourceConfig> =
+            config.sources.into_iter().filter(|source| changes.contains(&source.settings.name)).collect();
+        let wanted = self.stage(&coming)?;
+        // From here on nothing fails as a whole: all that can be known beforehand is known.
+        let (going, mut running): (Vec<Running>, Vec<Running>) = core::mem::take(&mut self.running)
+            .into_iter()
+            .partition(|it| changes.contains(&it.feed.settings().name));
+        stop(runtime, &going);
         for it in &going {
             let settings = it.feed.settings();
             let is_removed = applied.removed.contains(&settings.name);
             let grace = if is_removed { Duration::ZERO } else { settings.lost_after };
-            self.plant.sweep(&settings.name, grace, &keep);
+            self.plant.sweep(&settings.name, grace, &wanted);
         }
         let taps: Vec<_> = self.destinations.0.iter().map(Destination::tap).collect();
-        let mut failure = None;
         for source in coming {
-            match prepare(source, &self.plant, &taps) {
-                Ok(prepared) => running.push(run(runtime, prepared)),
-                Err(error) => {
-                    failure.get_or_insert(error);
-                }
+            let (prepared, failures) = prepare_all(source, &self.plant, &taps);
+            for error in failures {
+                prepared.feed.failed(&Fault::other("configuration", &error));
+                applied.failed.push(error.to_string());
             }
+            running.push(run(runtime, prepared));
         }
         let now = taktwerk_net::clock::wall();
         going.iter().for_each(|it| self.plant.age(&it.feed.settings().name, now));
         running.sort_by_key(|it| order.iter().position(|name| *name == it.feed.settings().name));
         self.running = running;
         self.show();
-        match failure {
-            Some(error) => Err(error),
-            None => Ok(applied),
+        Ok(applied)
+    }
+
+    /// Adds the nodes of sources that do not run yet, beside those that are fed now. Gives how all their variables look.
+    fn stage(&self, coming: &[SourceConfig]) -> Result<Wanted, GatewayError> {
+        let mut wanted = Wanted::default();
+        for source in coming {
+            let (name, every) = (Arc::from(source.settings.name.as_str()), source.settings.interval);
+            for (tag, kind) in variables(&source.tags) {
+                let kind = tag.kind_for(kind);
+                if let Err(error) = self.plant.stage(&name, tag, kind, every) {
+                    self.plant.unstage();
+                    return Err(failed(tag, error));
+                }
+                wanted.add(tag, kind, every);
+            }
         }
+        Ok(wanted)
     }
 }
 

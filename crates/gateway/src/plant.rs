@@ -3,7 +3,7 @@
 use crate::tag::{Access, Tag};
 use crate::value::Kind;
 use core::time::Duration;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -30,6 +30,31 @@ struct Shape {
     historize: bool,
 }
 
+impl Shape {
+    fn of(tag: &Tag, kind: Kind, every: Option<Duration>) -> Self {
+        Self {
+            kind,
+            every,
+            description: tag.description.clone(),
+            units: tag.units.clone(),
+            range: tag.range,
+            access: tag.access,
+            historize: tag.historize,
+        }
+    }
+}
+
+/// Variables that there will be, by path and name. Of those that are there already, the ones that look like this stay.
+#[derive(Debug, Default)]
+pub struct Wanted(HashMap<String, Shape>);
+
+impl Wanted {
+    /// Adds the variable of a tag. `every` is the interval of its source.
+    pub fn add(&mut self, tag: &Tag, kind: Kind, every: Option<Duration>) {
+        self.0.insert(tag.full_name(), Shape::of(tag, kind, every));
+    }
+}
+
 /// A variable of a source.
 struct Entry {
     node: Node,
@@ -42,6 +67,8 @@ struct Entry {
     is_found: bool,
     /// Since when no source feeds it.
     released: Option<Instant>,
+    /// Whether it was added for a source that does not run yet.
+    is_staged: bool,
 }
 
 /// A variable that a source may feed.
@@ -93,7 +120,9 @@ impl Plant {
         for name in path {
             key.push('/');
             key.push_str(name);
-            parent = match folders.get(&key) {
+            // Clients with the right to it can delete nodes, and the folder then has to be added again.
+            let is_there = |folder: &&Node| self.namespace.node(folder.id().clone()).is_ok();
+            parent = match folders.get(&key).filter(is_there) {
                 Some(folder) => folder.clone(),
                 None => {
                     let folder = parent.folder(name)?;
@@ -137,21 +166,14 @@ impl Plant {
         on_write: OnWrite,
     ) -> Result<Given, BuildError> {
         let name = tag.full_name();
-        let shape = Shape {
-            kind,
-            every,
-            description: tag.description.clone(),
-            units: tag.units.clone(),
-            range: tag.range,
-            access: tag.access,
-            historize: tag.historize,
-        };
+        let shape = Shape::of(tag, kind, every);
         let mut entries = lock(&self.entries);
         let mut other = None;
         if let Some(entry) = entries.get_mut(&name).filter(|entry| entry.released.is_some()) {
             self.released.fetch_sub(1, Ordering::Relaxed);
             if entry.shape == shape {
                 entry.released = None;
+                entry.is_staged = false;
                 entry.source = Arc::clone(source);
                 entry.is_found = is_found;
                 if let Some(writer) = &entry.writer {
@@ -165,13 +187,46 @@ impl Plant {
         // wait for this.
         drop(entries);
         if let Some(other) = other {
-            delete(&other.node);
+            self.delete(&[other.node]);
         }
         let (node, handle, writer) = self.add(tag, &shape, on_write)?;
         let source = Arc::clone(source);
-        let entry = Entry { node, handle: handle.clone(), shape, writer, source, is_found, released: None };
+        let (handle_too, released, is_staged) = (handle.clone(), None, false);
+        let entry = Entry { node, handle: handle_too, shape, writer, source, is_found, released, is_staged };
         lock(&self.entries).insert(name, entry);
         Ok(Given { handle, is_kept: false })
+    }
+
+    /// Adds the variable of a tag before its source runs. What cannot be added before other variables are gone is left
+    /// out. [`Self::unstage`] takes back what was added.
+    ///
+    /// # Errors
+    /// The variable cannot be added.
+    pub fn stage(
+        &self,
+        source: &Arc<str>,
+        tag: &Tag,
+        kind: Kind,
+        every: Option<Duration>,
+    ) -> Result<(), BuildError> {
+        let name = tag.full_name();
+        let has_folder = lock(&self.folders).contains_key(&format!("/{name}"));
+        let is_variable = |name: &str| lock(&self.entries).contains_key(name);
+        if has_folder || is_variable(&name) || above(&name).any(is_variable) {
+            return Ok(());
+        }
+        let shape = Shape::of(tag, kind, every);
+        let (node, handle, writer) = self.add(tag, &shape, Arc::new(|_| StatusCode::BAD_NO_COMMUNICATION))?;
+        let (source, released) = (Arc::clone(source), Some(Instant::now()));
+        let entry = Entry { node, handle, shape, writer, source, is_found: false, released, is_staged: true };
+        lock(&self.entries).insert(name, entry);
+        self.released.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Deletes the variables that were added for sources that do not run, and the folders that are empty then.
+    pub fn unstage(&self) {
+        self.remove(|_, entry| entry.is_staged);
     }
 
     fn add(
@@ -238,41 +293,63 @@ impl Plant {
         }
     }
 
-    /// Deletes variables of a source that nobody feeds, unless they are in `keep`: those of tags at once, those that the
-    /// source had found itself after `grace`, because it needs time to find them again. Folders that are empty then go too.
-    pub fn sweep(&self, source: &str, grace: Duration, keep: &HashSet<String>) {
+    /// Deletes variables of a source that are not fed, unless they are wanted as they are: those of tags at once, those
+    /// that the source had found itself after `grace`, because it needs time to find them again. Folders that are empty
+    /// then go too.
+    pub fn sweep(&self, source: &str, grace: Duration, wanted: &Wanted) {
+        self.remove(|name, entry| {
+            let is_over = |since: Instant| !entry.is_found || since.elapsed() >= grace;
+            let is_free = &*entry.source == source && !entry.is_staged && entry.released.is_some_and(is_over);
+            is_free && wanted.0.get(name) != Some(&entry.shape)
+        });
+    }
+
+    /// Deletes variables that are not fed, and the folders that are empty then.
+    fn remove(&self, goes: impl Fn(&str, &Entry) -> bool) {
         if self.released.load(Ordering::Relaxed) == 0 {
             return;
         }
         let mut gone = Vec::new();
-        let mut used = BTreeSet::new();
-        lock(&self.entries).retain(|name, entry| {
-            let is_over = |since: Instant| !entry.is_found || since.elapsed() >= grace;
-            let is_free = &*entry.source == source && entry.released.is_some_and(is_over);
-            let goes = is_free && !keep.contains(name);
+        let mut entries = lock(&self.entries);
+        entries.retain(|name, entry| {
+            let goes = entry.released.is_some() && goes(name, entry);
             if goes {
                 gone.push(entry.node.clone());
-            } else {
-                let mut above = name.as_str();
-                while let Some((folder, _)) = above.rsplit_once('/') {
-                    used.insert(format!("/{folder}"));
-                    above = folder;
-                }
             }
             !goes
         });
         if gone.is_empty() {
             return;
         }
+        let mut used = HashSet::new();
+        for name in entries.keys() {
+            // What is above a folder that is known is known too.
+            above(name).take_while(|folder| used.insert((*folder).to_owned())).for_each(drop);
+        }
+        drop(entries);
         self.released.fetch_sub(gone.len(), Ordering::Relaxed);
-        gone.iter().for_each(delete);
+        self.delete(&gone);
+        let mut folders = Vec::new();
         lock(&self.folders).retain(|key, folder| {
-            let stays = used.contains(key);
+            let stays = used.contains(key.trim_start_matches('/'));
             if !stays {
-                delete(folder);
+                folders.push(folder.clone());
             }
             stays
         });
+        self.namespace.delete_nodes(&folders);
+    }
+
+    /// Deletes variables with their properties. They may be gone: clients with the right to it can delete nodes.
+    fn delete(&self, variables: &[Node]) {
+        let properties: Vec<Node> = variables
+            .iter()
+            .flat_map(|node| {
+                let names = ["EURange", "EngineeringUnits"];
+                names.into_iter().filter_map(|name| node.child_named(&QualifiedName::new(0, name)).ok())
+            })
+            .collect();
+        self.namespace.delete_nodes(properties.iter().chain(variables));
     }
 
     /// Variables that no source feeds get the status of a value that is not fresh.
@@ -295,14 +372,8 @@ impl Plant {
     }
 }
 
-/// Deletes a node with its properties.
-fn delete(node: &Node) {
-    for property in ["EURange", "EngineeringUnits"] {
-        if let Ok(property) = node.child_named(&QualifiedName::new(0, property)) {
-            // It may be gone: clients with the right to it can delete nodes.
-            let _ = property.delete();
-        }
-    }
-    // Likewise.
-    let _ = node.clone().delete();
+/// The folders of a path and name, the nearest one first.
+fn above(name: &str) -> impl Iterator<Item = &str> {
+    core::iter::successors(name.rsplit_once('/'), |(folder, _)| folder.rsplit_once('/'))
+        .map(|(folder, _)| folder)
 }

@@ -21,26 +21,31 @@ pub fn expand(sections: &mut Sections) -> Vec<Mistake> {
     let mut mistakes = Vec::new();
     let mut templates: HashMap<String, Template> = HashMap::new();
     for mut fields in core::mem::take(&mut sections.templates) {
-        match take_template(&mut fields) {
-            Ok((name, _)) if templates.contains_key(&name) => {
+        let examined = fields.examine(&["name"], take_template);
+        mistakes.extend(examined.mistakes);
+        match examined.value {
+            Some((name, _)) if templates.contains_key(&name) => {
                 let problem = format!("there are two templates {name:?}");
                 mistakes.push(fields.mistake(problem, "give each its own name"));
             }
-            Ok((name, template)) => {
+            Some((name, template)) => {
                 templates.insert(name, template);
             }
-            Err(mistake) => mistakes.push(mistake),
+            None => {}
         }
     }
     for mut fields in core::mem::take(&mut sections.instances) {
-        match instance(&mut fields, &templates) {
-            Ok(tags) if sections.tags.len() + tags.len() > TAGS_MAX => {
+        let examined = fields.examine(&["template"], |fields| instance(fields, &templates));
+        let is_right = examined.mistakes.is_empty();
+        mistakes.extend(examined.mistakes);
+        match examined.value {
+            Some(tags) if sections.tags.len() + tags.len() > TAGS_MAX => {
                 let problem = format!("there are more than {TAGS_MAX} tags");
                 mistakes.push(fields.mistake(problem, "use several gateways"));
                 return mistakes;
             }
-            Ok(tags) => sections.tags.extend(tags),
-            Err(mistake) => mistakes.push(mistake),
+            Some(tags) if is_right => sections.tags.extend(tags),
+            _ => {}
         }
     }
     mistakes

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use taktwerk::Server;
 use taktwerk::client::Subscription;
 use taktwerk_gateway::{Applied, GatewayConfig, GatewayError};
-use taktwerk_types::{DataValue, StatusCode, Variant};
+use taktwerk_types::{DataValue, NodeId, StatusCode, Variant};
 use tokio::time::{sleep, timeout};
 
 fn source(device: &Device, name: &str, more: &str) -> String {
@@ -172,6 +172,59 @@ async fn a_configuration_that_does_not_fit_changes_nothing() {
     // What a running gateway does not take over is said.
     let elsewhere = format!("[gateway]\nthreads = 2\n{start}");
     assert_eq!(apply(&mut stand, &elsewhere).unwrap().waiting, ["gateway"]);
+    stand.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_cannot_be_added_stops_no_source() {
+    let device = Device::start(20);
+    let start =
+        [source(&device, "a", ""), tag("a", "T", "holding:0", ""), tag("a", "U", "holding:1", "")].concat();
+    let mut stand = Stand::new(&start).await;
+    stand.value("a/T", 0u16).await;
+    let namespace = stand.server.namespace("urn:taktwerk:gateway");
+    let elsewhere = namespace.folder("Mine").unwrap();
+    // What is in the way is no tag: it cannot be known before the node is added.
+    for (number, id) in ["a/New/EURange", "a/T/EURange"].into_iter().enumerate() {
+        let id = NodeId::string(namespace.index(), id);
+        elsewhere.variable(&format!("v{number}"), 1.0).node_id(id).add().unwrap();
+    }
+    let connections = stand.source("a").statistics.connections;
+    let more = [
+        &tag("a", "First", "holding:2", "path = \"a/below\"")[..],
+        &tag("a", "New", "holding:3", "range = [0, 10]"),
+    ];
+    let error = apply(&mut stand, &(start.clone() + &more.concat())).unwrap_err().to_string();
+    assert!(error.contains("tag New") && error.contains("a/New/EURange"), "{error}");
+    for gone in ["a/below/First", "a/below", "a/New"] {
+        assert_eq!(stand.read(gone).await.status(), StatusCode::BAD_NODE_ID_UNKNOWN, "{gone}");
+    }
+    device.holding.lock().unwrap()[0] = 6;
+    stand.value("a/T", 6u16).await;
+    assert_eq!(stand.source("a").statistics.connections, connections, "the source was not stopped");
+    // A tag that looks otherwise is deleted before it is added again. What fails then costs this tag only.
+    let ranged = [
+        source(&device, "a", ""),
+        tag("a", "T", "holding:0", "range = [0, 10]"),
+        tag("a", "U", "holding:1", "description = \"other\""),
+        tag("a", "V", "holding:2", ""),
+    ]
+    .concat();
+    let applied = apply(&mut stand, &ranged).unwrap();
+    assert_eq!(applied.failed.len(), 1, "{applied:?}");
+    assert!(applied.failed[0].contains("source a, tag T"), "{applied:?}");
+    device.holding.lock().unwrap()[1] = 7;
+    device.holding.lock().unwrap()[2] = 8;
+    stand.value("a/U", 7u16).await;
+    stand.value("a/V", 8u16).await;
+    assert_eq!(stand.read("a/T").await.status(), StatusCode::BAD_NODE_ID_UNKNOWN);
+    // Folders that clients have deleted are added again.
+    let folder = namespace.node(NodeId::string(namespace.index(), "a")).unwrap();
+    folder.delete().unwrap();
+    assert_eq!(apply(&mut stand, &start).unwrap().failed, Vec::<String>::new());
+    stand.value("a/T", 6u16).await;
+    let found = stand.client.find("nsu=urn:taktwerk:gateway;s=a", "2:T").await;
+    assert!(found.is_ok(), "{found:?}");
     stand.end().await;
 }
 

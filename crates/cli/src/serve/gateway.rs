@@ -76,6 +76,9 @@ mod imp {
             if !applied.has_changes() {
                 return Ok(Vec::new());
             }
+            for error in &applied.failed {
+                tracing::warn!(error, "a tag has no node; the others of its source have");
+            }
             tracing::info!(
                 added = applied.added.join(", "),
                 changed = applied.changed.join(", "),

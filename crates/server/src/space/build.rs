@@ -221,6 +221,25 @@ impl AddressSpace {
         nodes.delete(ix).map(drop)
     }
 
+    /// Deletes many nodes with their references, some at a time; services go on meanwhile. Children of the nodes stay.
+    /// Nodes that do not exist and those of namespace 0 are left out. Says how many were deleted.
+    pub fn delete_nodes(&self, ids: &[NodeId]) -> usize {
+        let mut count = 0;
+        for part in ids.chunks(NODES_PER_LOCK) {
+            let mut nodes = self.write();
+            let mut found: Vec<NodeIx> = part.iter().filter_map(|id| nodes.find(id).ok()).collect();
+            found.retain(|ix| ix.index >= NodeIx::DYNAMIC);
+            found.sort_unstable();
+            found.dedup();
+            if nodes.delete_all(&found).is_ok() {
+                count += found.len();
+            }
+            drop(nodes);
+            self.give_way();
+        }
+        count
+    }
+
     /// A handle to a Variable's value. A Variable of namespace 0 gets a live value with the first handle.
     ///
     /// # Errors
@@ -436,6 +455,54 @@ mod tests {
 
     fn under<'a>(parent: &'a NodeId, reference_type: &'a NodeId, kind: &'a NodeId) -> Under<'a> {
         Under { parent, reference_type, type_definition: Some(kind) }
+    }
+
+    #[test]
+    fn many_nodes_are_deleted_with_all_that_refers_to_them() {
+        let space = space();
+        space.add_namespace("urn:plant");
+        let (organizes, property) = (
+            NodeId::numeric(0, reference_type_ids::ORGANIZES),
+            NodeId::numeric(0, reference_type_ids::HAS_PROPERTY),
+        );
+        let (folder_type, base) = (
+            NodeId::numeric(0, object_type_ids::FOLDER_TYPE),
+            NodeId::numeric(0, variable_type_ids::BASE_DATA_VARIABLE_TYPE),
+        );
+        let folder = NodeId::string(2, "folder");
+        let spec = NodeSpec::object(folder.clone(), QualifiedName::new(2, "folder"));
+        space.add_node(spec, under(&objects(), &organizes, &folder_type), NOW).unwrap();
+        let before = space.read().len();
+        let mut all = Vec::new();
+        for number in 0..300 {
+            let id = NodeId::string(2, format!("v{number}"));
+            let name = QualifiedName::new(2, format!("v{number}"));
+            let spec = NodeSpec::variable(id.clone(), name, NodeId::NULL, Some(1.5.into()));
+            space.add_node(spec, under(&folder, &organizes, &base), NOW).unwrap();
+            let child = NodeId::string(2, format!("v{number}/p"));
+            let spec =
+                NodeSpec::variable(child.clone(), QualifiedName::new(2, "p"), NodeId::NULL, Some(1.5.into()));
+            space.add_node(spec, under(&id, &property, &base), NOW).unwrap();
+            all.extend([id, child]);
+        }
+        let stays = all.split_off(598);
+        // Twice the same, one that does not exist, and one of namespace 0.
+        let wanted = [&all[..], &all[..2], &[NodeId::string(2, "none"), objects()]].concat();
+        assert_eq!(space.delete_nodes(&wanted), 598);
+        assert_eq!(space.read().len(), before + 2);
+        let references = |id: &NodeId| {
+            let nodes = space.read();
+            let mut count = 0;
+            nodes.references(nodes.find(id).unwrap(), |_| {
+                count += 1;
+                true
+            });
+            count
+        };
+        // Its type, Objects, and the variable that is left with its own three.
+        assert_eq!((references(&folder), references(&stays[0])), (3, 3));
+        assert_eq!(space.delete_nodes(&stays), 2);
+        assert_eq!((space.read().len(), references(&folder)), (before, 2));
     }
 
     #[test]

@@ -44,6 +44,13 @@ impl Namespace {
         Ok(Node { space: self.space.clone(), id, namespace: self.index })
     }
 
+    /// Deletes nodes of any namespace but 0, some at a time: much faster than one by one if a folder has many of them.
+    /// Their children stay, but nothing leads to them any more. Says how many were deleted; the others were gone already.
+    pub fn delete_nodes<'a>(&self, nodes: impl IntoIterator<Item = &'a Node>) -> usize {
+        let ids: Vec<NodeId> = nodes.into_iter().map(|node| node.id.clone()).collect();
+        self.space.delete_nodes(&ids)
+    }
+
     /// Adds a folder under Objects.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ use taktwerk_server::callback::{CallContext, SourceRead, ValueSource, WriteHandl
 use taktwerk_server::source::DEADLINE_DEFAULT;
 use taktwerk_server::space::build::ValueShape;
 use taktwerk_server::space::{NodeSpec, VariableHandle};
-use taktwerk_types::{DataValue, LocalizedText, NodeId, StatusCode, UtcTime, Variant};
+use taktwerk_types::{DataValue, LocalizedText, NodeId, QualifiedName, StatusCode, UtcTime, Variant};
 
 /// A variable to be; [`VariableBuilder::add`] adds it.
 #[must_use = "nothing is added before add()"]
@@ -258,17 +258,28 @@ impl<T: Value> VariableBuilder<T> {
             Some(kind) => parent.add_instance(spec, reference_type, &kind, &optional)?,
             None => parent.add(spec, reference_type, Some(&default_type))?,
         }
-        let handle = parent.space.variable(&id)?;
         let node = Node { space: parent.space, id, namespace: parent.namespace };
-        if let Some(range) = self.range {
-            set_or_add(&node, "EURange", Struct(range))?;
-        }
-        if let Some(unit) = self.unit {
-            set_or_add(&node, "EngineeringUnits", Struct(unit))?;
-        }
-        if let Some((rule, writable)) = self.history {
-            node.space.historize(&node.id, writable, rule, now())?;
-        }
+        let added = (|| {
+            if let Some(range) = self.range {
+                set_or_add(&node, "EURange", Struct(range))?;
+            }
+            if let Some(unit) = self.unit {
+                set_or_add(&node, "EngineeringUnits", Struct(unit))?;
+            }
+            if let Some((rule, writable)) = self.history {
+                node.space.historize(&node.id, writable, rule, now())?;
+            }
+            Ok(node.space.variable(&node.id)?)
+        })();
+        let handle = added.inspect_err(|_: &BuildError| {
+            // Half a variable would be in the way of the next attempt.
+            let children = ["EURange", "EngineeringUnits"]
+                .iter()
+                .filter_map(|name| node.space.child(&node.id, &QualifiedName::new(0, *name)));
+            let mut all: Vec<_> = children.collect();
+            all.push(node.id.clone());
+            node.space.delete_nodes(&all);
+        })?;
         Ok(Variable::new(node, handle))
     }
 
@@ -300,7 +311,7 @@ fn as_variant<T: Value>(value: &T) -> Option<&Variant> {
 
 /// Sets a standard property that the type has brought, or adds it.
 fn set_or_add(node: &Node, name: &str, value: impl Value) -> Result<(), BuildError> {
-    let name_in_ns0 = taktwerk_types::QualifiedName::new(0, name);
+    let name_in_ns0 = QualifiedName::new(0, name);
     match node.space.child(&node.id, &name_in_ns0) {
         Some(id) => {
             node.space.variable(&id)?.set_at(value.into_variant(), now());

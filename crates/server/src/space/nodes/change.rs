@@ -199,9 +199,43 @@ impl Nodes {
 
     /// Deletes a node of the heap with all references from and to it. Says how many references were looked at.
     pub(crate) fn delete(&mut self, ix: NodeIx) -> Result<usize, NodeError> {
-        if ix.index < NodeIx::DYNAMIC {
-            return Err(NodeError::Static(self.id_of(ix)));
+        self.delete_all(&[ix])
+    }
+
+    /// [`Self::delete`] for several nodes, each named once. A node that many of them refer to, such as their folder, is
+    /// looked at once.
+    pub(crate) fn delete_all(&mut self, all: &[NodeIx]) -> Result<usize, NodeError> {
+        if let Some(ix) = all.iter().find(|ix| ix.index < NodeIx::DYNAMIC) {
+            return Err(NodeError::Static(self.id_of(*ix)));
         }
+        let mut looked_at = 0;
+        let mut ends = Vec::new();
+        for ix in all {
+            looked_at += self.detach(*ix, &mut ends);
+        }
+        ends.sort_unstable();
+        ends.dedup();
+        let mut going = all.to_vec();
+        going.sort_unstable();
+        let is_kept = |reference: &PackedReference| going.binary_search(&reference.target()).is_err();
+        for other in ends {
+            if other.index < NodeIx::DYNAMIC {
+                if let Some(references) = self.ns0_references.get_mut(&other.index) {
+                    looked_at += references.len();
+                    references.retain(is_kept);
+                }
+            } else if let Some(node) = self.dynamic_mut(other) {
+                looked_at += node.references.len();
+                node.references.retain(|reference| is_kept(reference));
+            }
+        }
+        all.iter().for_each(|ix| self.take_out(*ix));
+        Ok(looked_at)
+    }
+
+    /// What has to be known of a node before it is deleted. Adds the nodes at the other end of its references to `ends`
+    /// and says how many references it has.
+    fn detach(&mut self, ix: NodeIx, ends: &mut Vec<NodeIx>) -> usize {
         let mut others = Vec::new();
         self.references(ix, |reference| {
             others.push(reference);
@@ -212,36 +246,30 @@ impl Nodes {
         for reference in &others {
             self.note_reference_deleted(reference.target, !reference.is_forward, ix);
         }
-        let class = self.view(ix).map(|view| view.class());
         let charged = self
             .dynamic(ix)
             .map_or(0, |node| node.references.iter().filter(|reference| reference.is_charged()).count());
         if let Some(added) = &mut self.added {
             added.forget_references(charged);
         }
-        let mut looked_at = others.len();
-        for Reference { reference_type, is_forward, target: other } in others {
+        for Reference { reference_type, is_forward, target: other } in &others {
             if !is_forward {
-                self.unindex_reference(other, reference_type, ix);
+                self.unindex_reference(*other, *reference_type, ix);
             }
-            if other.index < NodeIx::DYNAMIC {
-                if let Some(references) = self.ns0_references.get_mut(&other.index) {
-                    looked_at += references.len();
-                    references.retain(|reference| reference.target() != ix);
-                }
-            } else if let Some(node) = self.dynamic_mut(other) {
-                looked_at += node.references.len();
-                node.references.retain(|reference| reference.target() != ix);
-            }
+            ends.push(*other);
         }
+        others.len()
+    }
+
+    /// Deletes a node that no reference leads to.
+    fn take_out(&mut self, ix: NodeIx) {
+        let class = self.view(ix).map(|view| view.class());
         if let Some(NodeClass::OBJECT_TYPE | NodeClass::VARIABLE_TYPE | NodeClass::REFERENCE_TYPE) = class {
             self.forget_type(ix);
         }
         self.names.remove_parent(ix.index);
         let at = ix.index - NodeIx::DYNAMIC;
-        let Some(node) = self.nodes.get_mut(at as usize).and_then(Option::take) else {
-            return Ok(looked_at);
-        };
+        let Some(node) = self.nodes.get_mut(at as usize).and_then(Option::take) else { return };
         let hash = hash(&self.hasher, node.id_ref());
         if let Ok(entry) = self.table.find_entry(hash, |candidate| *candidate == at) {
             entry.remove();
@@ -255,7 +283,6 @@ impl Nodes {
         if node.generation < GENERATION_MAX {
             self.free.push(NodeIx { generation: node.generation + 1, ..ix });
         }
-        Ok(looked_at)
     }
 
     /// Removes the references of all nodes to a type that is deleted: instances are not among the type's own references.

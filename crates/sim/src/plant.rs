@@ -7,14 +7,12 @@ use taktwerk_schema::{
     AccessLevelType, MonitoredItemCreateRequest, MonitoringMode, MonitoringParameters, ReadValueId,
 };
 use taktwerk_server::space::build::Under;
-use taktwerk_server::space::{NodeError, NodeSpec, VariableHandle};
+use taktwerk_server::space::{NodeError, NodeSpec, QUEUED_CHANGES_MAX, VariableHandle};
 use taktwerk_server::{AddressSpace, ServerConfig, ServerShared, Shard};
 use taktwerk_types::{NodeId, QualifiedName, UtcTime, Variant};
 
 /// The namespace of the server's own nodes.
 const NAMESPACE: u16 = 1;
-/// Values on their way to items that queue, unless something else is asked for.
-const QUEUED_CHANGES_MAX: usize = 65_536;
 /// AttributeId of Value (Part 6 Annex A).
 const VALUE: u32 = 13;
 

@@ -6,6 +6,7 @@ use crate::chart::Chart;
 use crate::figures::{number, thousands};
 use crate::latency::Times;
 use crate::outcome::{Grid, Outcome};
+use crate::process::Process;
 use crate::scenario::Threshold;
 use crate::statistics::median;
 use serde::Serialize;
@@ -173,14 +174,22 @@ fn leaves_out(clients: &Clients) -> bool {
     }
 }
 
-/// How fast it was.
+/// The most memory that this process has had so far, in bytes; `None` if the system does not say.
+#[must_use]
+pub fn memory_peak() -> Option<u64> {
+    Process::own().snapshot().ok().map(|account| account.rss_peak).filter(|bytes| *bytes > 0)
+}
+
+/// How fast it was, and how much memory it took.
 #[must_use]
 pub fn speed(runs: &[Run]) -> String {
     let sum = |of: fn(&Run) -> f64| runs.iter().map(of).sum::<f64>();
     let (events, simulated) = (sum(|run| run.outcome.events as f64), sum(|run| run.outcome.simulated));
     let took = sum(|run| run.took.as_secs_f64()).max(1e-9);
+    let memory = memory_peak()
+        .map_or_else(String::new, |bytes| format!("; at most {} MB of memory", thousands((bytes >> 20) as i64)));
     format!(
-        "{} events, {} per second of one core; {} virtual seconds, {} times as fast as real time",
+        "{} events, {} per second of one core; {} virtual seconds, {} times as fast as real time{memory}",
         thousands(events as i64),
         thousands((events / took) as i64),
         number(simulated),

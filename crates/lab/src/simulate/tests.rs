@@ -241,6 +241,26 @@ fn plants_of_size_and_tune_are_simulated() {
 }
 
 #[test]
+fn the_large_plant_is_simulated_at_a_thousandth_of_its_size() {
+    let text = include_str!("../../../../docs/lab/plants/large.toml");
+    let whole = parse(text, &[]).unwrap();
+    let scenario = &whole.cases[0].scenario;
+    let servers = u64::from(scenario.servers[0].count);
+    let all = |of: fn(&taktwerk_sim::scenario::Clients) -> u32| -> u64 {
+        scenario.clients.iter().map(|clients| servers * u64::from(of(clients))).sum()
+    };
+    let items = all(|clients| clients.count * clients.items.unwrap());
+    assert_eq!((servers, all(|clients| clients.count), items), (1_000, 10_000, 1_000_000));
+    let study = parse(text, &["server.0.count=1", "time.duration_s=3"]).unwrap();
+    let runs = run(&study, &[1], 1).unwrap();
+    // Each item gets a value per second: 640, 280 and 80 of them.
+    let arrived: Vec<u64> = runs[0].outcome.loads.iter().map(|load| load.arrived).collect();
+    assert_eq!(arrived, [1_920, 840, 240]);
+    assert!(figures::broken(&study, &runs).is_empty());
+    assert!(figures::memory_peak().unwrap() > 1 << 20);
+}
+
+#[test]
 fn scripts_of_campaigns_can_be_read_back() {
     use taktwerk_sim::campaign::script;
     use taktwerk_sim::scenario::text::{faults_to_toml, to_toml};

@@ -86,6 +86,10 @@ pub struct AddressSpace {
 /// Looks at waiting readers before a change in many steps goes on all the same.
 const GIVE_WAY_MAX: u32 = 32;
 
+/// Usual length of the queue of values on their way to items that queue, per shard. If it is full, the Overflow bit tells that
+/// values are missing.
+pub const QUEUED_CHANGES_MAX: usize = 8192;
+
 impl AddressSpace {
     /// The namespace 0 alone, for a server with `shards` shards. `queue_len` bounds the values on their way to items
     /// that queue, per shard.

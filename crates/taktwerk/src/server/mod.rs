@@ -26,11 +26,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use taktwerk_net::{Listener, StartError};
 use taktwerk_nodeset::TypeDictionary;
 use taktwerk_schema::ids::object_ids;
+use taktwerk_server::space::QUEUED_CHANGES_MAX;
 use taktwerk_server::space::import::Importer;
 use taktwerk_server::{AddressSpace, ServerConfig, ServerShared};
-
-/// Values on their way to items that queue, per shard; beyond, the Overflow bit tells that some are missing.
-const QUEUED_CHANGES_MAX: usize = 8192;
 
 /// A server that does not run yet, or whose handle is kept while it runs: nodes can be added at any time.
 #[derive(Debug)]

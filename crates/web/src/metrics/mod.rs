@@ -1,5 +1,6 @@
 //! `/metrics`: the server's, the process's, and what others add.
 
+mod headroom;
 mod process;
 mod server;
 
@@ -28,8 +29,11 @@ pub(crate) async fn get(State(app): State<Arc<App>>, headers: HeaderMap) -> Resp
                       \"Authorization: Bearer TOKEN\".\n";
         return (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, "Bearer")], advice).into_response();
     }
-    let own: [Arc<dyn Collector>; 2] =
-        [Arc::new(server::ServerMetrics::of(&app)), Arc::new(process::ProcessMetrics)];
+    let own: [Arc<dyn Collector>; 3] = [
+        Arc::new(server::ServerMetrics::of(&app)),
+        Arc::new(headroom::HeadroomMetrics::of(&app)),
+        Arc::new(process::ProcessMetrics),
+    ];
     match exposition(own.into_iter().chain(app.subject.collectors.iter().cloned())) {
         Ok(text) => {
             let media_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";

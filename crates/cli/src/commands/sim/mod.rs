@@ -174,6 +174,7 @@ fn document(study: &Study, runs: &[Run]) -> serde_json::Value {
         "events": events,
         "simulated_s": simulated,
         "core_s": took,
+        "memory_peak_bytes": figures::memory_peak(),
     })
 }
 

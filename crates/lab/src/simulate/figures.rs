@@ -186,8 +186,9 @@ pub fn speed(runs: &[Run]) -> String {
     let sum = |of: fn(&Run) -> f64| runs.iter().map(of).sum::<f64>();
     let (events, simulated) = (sum(|run| run.outcome.events as f64), sum(|run| run.outcome.simulated));
     let took = sum(|run| run.took.as_secs_f64()).max(1e-9);
-    let memory = memory_peak()
-        .map_or_else(String::new, |bytes| format!("; at most {} MB of memory", thousands((bytes >> 20) as i64)));
+    let memory = memory_peak().map_or_else(String::new, |bytes| {
+        format!("; at most {} MB of memory", thousands((bytes >> 20) as i64))
+    });
     format!(
         "{} events, {} per second of one core; {} virtual seconds, {} times as fast as real time{memory}",
         thousands(events as i64),

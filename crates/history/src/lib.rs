@@ -9,6 +9,8 @@
 #![forbid(unsafe_code)]
 
 pub mod chunk;
+#[cfg(test)]
+mod event_tests;
 #[cfg(feature = "sqlite")]
 mod file;
 #[cfg(feature = "postgres")]

@@ -3,10 +3,13 @@
 //! Values are copied in batches. With the extension TimescaleDB the table of values is a hypertable. A connection that
 //! breaks is made again with the next batch; the recorder keeps values until then.
 //!
+//! - `events`: events; `row`: values as rows.
+//!
 //! The calls block and must not be made on a thread of an asynchronous runtime.
 
 #[cfg(test)]
 mod database;
+mod events;
 mod row;
 #[cfg(test)]
 mod tests;
@@ -22,9 +25,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use taktwerk_schema::{Annotation, HistoryUpdateType};
 use taktwerk_server::history::{
-    HistoryStore, HistoryValue, Modification, ModifiedValue, NodeKey, Order, Perform, Span, StoreError,
+    EventCursor, HistoryStore, HistoryValue, Modification, ModifiedValue, NodeKey, Order, Perform, Sees,
+    Span, StoreError, StoredEvent,
 };
-use taktwerk_types::{StatusCode, UtcTime, Variant};
+use taktwerk_types::{ByteString, StatusCode, UtcTime, Variant};
 
 /// The tables.
 pub const SCHEMA: &str = include_str!("schema.sql");
@@ -89,6 +93,11 @@ impl PostgresStore {
             Ok(())
         })?;
         Ok(store)
+    }
+
+    /// Whose events a node's are.
+    fn of<'a>(&'a self, node: &'a NodeKey) -> events::Of<'a> {
+        events::Of { server: &self.owner, node }
     }
 
     fn connect(&self) -> Result<Client, StoreError> {
@@ -455,13 +464,54 @@ impl HistoryStore for PostgresStore {
         })
     }
 
+    fn append_events(&self, node: &NodeKey, events: &[StoredEvent]) -> Result<(), StoreError> {
+        self.writing(|client, _| events::append(client, self.of(node), events))
+    }
+
+    fn read_events(
+        &self,
+        node: &NodeKey,
+        span: Span,
+        order: Order,
+        after: Option<EventCursor>,
+        limit: usize,
+        out: &mut Vec<(EventCursor, StoredEvent)>,
+    ) -> Result<(), StoreError> {
+        out.extend(self.reading(|client| events::read(client, self.of(node), span, order, after, limit))?);
+        Ok(())
+    }
+
+    fn update_events(
+        &self,
+        node: &NodeKey,
+        perform: Perform,
+        events: Vec<StoredEvent>,
+        sees: Sees<'_>,
+    ) -> Result<Vec<StatusCode>, StoreError> {
+        self.writing(|client, _| events::update(client, self.of(node), perform, events, sees))
+    }
+
+    fn delete_events(
+        &self,
+        node: &NodeKey,
+        ids: &[ByteString],
+        sees: Sees<'_>,
+    ) -> Result<Vec<StatusCode>, StoreError> {
+        self.writing(|client, _| events::remove(client, self.of(node), ids, sees))
+    }
+
     fn maintain(&self, now: UtcTime) -> Result<(), StoreError> {
         if self.keep.is_zero() {
             return Ok(());
         }
         let age = i64::try_from(self.keep.as_nanos() / 100).unwrap_or(i64::MAX);
-        let oldest = row::time(UtcTime::from_ticks(now.ticks().saturating_sub(age)));
-        self.writing(|client, _| client.execute("DELETE FROM taktwerk_value WHERE time < $1", &[&oldest]))?;
+        let oldest = now.ticks().saturating_sub(age);
+        let time = row::time(UtcTime::from_ticks(oldest));
+        self.writing(|client, _| {
+            client.execute("DELETE FROM taktwerk_value WHERE time < $1", &[&time])?;
+            let events = "DELETE FROM taktwerk_event WHERE server = $1 AND ticks < $2";
+            client.execute(events, &[&self.owner, &oldest])
+        })?;
         Ok(())
     }
 

@@ -49,3 +49,22 @@ CREATE TABLE IF NOT EXISTS taktwerk_annotation (
     message text NOT NULL,
     PRIMARY KEY (node, ticks, user_name, annotated_at)
 );
+
+-- One row for each event. What a query may want to show stands in columns of its own; "data" has all fields.
+CREATE TABLE IF NOT EXISTS taktwerk_event (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    -- The ApplicationUri of the server, and the Object that keeps the event: i=2253 is the Server Object.
+    server text NOT NULL,
+    node text NOT NULL,
+    time timestamptz NOT NULL,
+    ticks bigint NOT NULL,
+    event_id bytea NOT NULL,
+    -- SourceName, Severity and Message, if the event has them.
+    source text,
+    severity integer,
+    message text,
+    -- The binary encoding of all fields with their browse paths.
+    data bytea NOT NULL
+);
+CREATE INDEX IF NOT EXISTS taktwerk_event_time ON taktwerk_event (server, node, ticks, id);
+CREATE INDEX IF NOT EXISTS taktwerk_event_event_id ON taktwerk_event (server, node, event_id);

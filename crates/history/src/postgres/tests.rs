@@ -191,3 +191,42 @@ fn a_database_that_is_away_is_an_error_that_says_so_and_nothing_that_was_stored_
     assert!((0..).zip(&found).all(|(at, value)| value.source == time(at)), "a value is missing");
     store.finish().unwrap();
 }
+
+#[test]
+fn events_are_what_the_store_in_memory_has() {
+    use crate::event_tests::{NODE, agrees_with_memory, event, events_between};
+    let Some(mut server) = Server::start() else { return };
+    let store = server.open();
+    agrees_with_memory(&store);
+    // The same once more, as after a connection that broke before the answer came: nothing is there twice.
+    let node: NodeKey = NODE.into();
+    store.append_events(&node, &[event(40, 5), event(200, 1), event(41, 5)]).unwrap();
+    assert_eq!(events_between(&store, (2, 15), Order::Forward, 10).len(), 42);
+    assert_eq!(events_between(&store, (60, 70), Order::Forward, 10), [event(200, 1)]);
+    // Another server has a Server Object too.
+    let keep = Duration::from_nanos(500);
+    let other = PostgresStore::open(&server.database.url(), "urn:other", keep).unwrap();
+    assert!(events_between(&other, (0, 100), Order::Forward, 10).is_empty());
+    other.append_events(&node, &[event(7, 1)]).unwrap();
+    other.maintain(UtcTime::from_ticks(15)).unwrap();
+    assert!(events_between(&other, (0, 100), Order::Forward, 10).is_empty());
+    assert_eq!(events_between(&store, (2, 15), Order::Forward, 10).len(), 42);
+    // What is committed survives, and queries find what they may want to show.
+    server.restart();
+    let late = || store.append_events(&node, &[event(300, 1)]);
+    let mut tries = 0;
+    while late().is_err() {
+        tries += 1;
+        assert!(tries < 3, "the connection is not made again");
+    }
+    let mut client = server.database.url().parse::<Config>().unwrap().connect(NoTls).unwrap();
+    let query = "SELECT message, count(*) OVER () FROM taktwerk_event WHERE severity = 9 ORDER BY ticks";
+    let rows = client.query(query, &[]).unwrap();
+    let found: Vec<(&str, i64)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+    assert_eq!(found, [("event 7\u{fffd}", 2), ("event 100\u{fffd}", 2)]);
+    let keep = PostgresStore::open(&server.database.url(), "urn:test", Duration::from_nanos(500)).unwrap();
+    keep.maintain(UtcTime::from_ticks(15)).unwrap();
+    assert_eq!(events_between(&keep, (2, 15), Order::Forward, 10).len(), 18);
+    keep.maintain(UtcTime::from_ticks(1_000)).unwrap();
+    assert_eq!(events_between(&keep, (2, 100), Order::Forward, 10), []);
+}

@@ -244,65 +244,16 @@ fn annotations_are_kept() {
     assert!(store.annotations(&key(1), Span::ALL, 10).unwrap().is_empty());
 }
 
-/// The store in memory says what is right.
 #[test]
 fn events_are_what_the_store_in_memory_has() {
-    use taktwerk_server::history::{EventCursor, MemoryStore, StoredEvent};
-    use taktwerk_types::{ByteString, QualifiedName, StatusCode};
+    use crate::event_tests::{agrees_with_memory, events_between};
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("history.db");
-    let file = SqliteStore::open(&path, Retention::default()).unwrap();
-    let memory = MemoryStore::new(100_000);
-    let node: NodeKey = "i=2253".into();
-    let name = |text: &str| vec![QualifiedName::new(0, text)];
-    let event = |number: i64, severity: u16| {
-        let id = ByteString::from(number.to_be_bytes().to_vec());
-        // Three of each time.
-        let time = UtcTime::from_ticks(number / 3);
-        let fields = vec![
-            (name("EventId"), id.into()),
-            (name("Time"), time.into()),
-            (name("Severity"), severity.into()),
-        ];
-        StoredEvent { condition: None, fields }
-    };
-    let stores: [&dyn HistoryStore; 2] = [&file, &memory];
-    // Not in the order of time.
-    let events: Vec<StoredEvent> = (0..50).map(|at| event(at * 37 % 50, 5)).collect();
-    let statuses = stores.map(|store| {
-        store.append_events(&node, &events).unwrap();
-        let changed = vec![event(7, 9), event(100, 9)];
-        let replaced = store.update_events(&node, Perform::Replace, changed.clone(), &|_| true).unwrap();
-        let inserted = store.update_events(&node, Perform::Insert, changed, &|_| true).unwrap();
-        let ids = [event(3, 0).event_id(), event(3, 0).event_id()];
-        [replaced, inserted, store.delete_events(&node, &ids, &|_| true).unwrap()].concat()
-    });
-    assert_eq!(statuses[0], statuses[1]);
-    assert_eq!(statuses[0].iter().filter(|status| **status == StatusCode::BAD_NO_ENTRY_EXISTS).count(), 2);
-    let all = |store: &dyn HistoryStore, order: Order, page: usize| {
-        let (mut after, mut found): (Option<EventCursor>, Vec<StoredEvent>) = (None, Vec::new());
-        let span = Span { first: UtcTime::from_ticks(2), last: UtcTime::from_ticks(15) };
-        loop {
-            let mut batch = Vec::new();
-            store.read_events(&node, span, order, after, page, &mut batch).unwrap();
-            let Some((last, _)) = batch.last() else { return found };
-            after = Some(*last);
-            found.extend(batch.into_iter().map(|(_, event)| event));
-        }
-    };
-    for order in [Order::Forward, Order::Backward] {
-        let whole = all(&file, order, 1_000);
-        assert_eq!(whole.len(), 42);
-        for page in [1, 7, 1_000] {
-            assert_eq!(all(&file, order, page), whole, "{page}");
-            assert_eq!(all(&memory, order, page), whole, "{page}");
-        }
-    }
+    agrees_with_memory(&SqliteStore::open(&path, Retention::default()).unwrap());
     // They are there again, and go with their age.
-    drop(file);
     let age = std::time::Duration::from_nanos(500);
     let file = SqliteStore::open(&path, Retention { age, size: 0 }).unwrap();
-    assert_eq!(all(&file, Order::Forward, 10).len(), 42);
+    assert_eq!(events_between(&file, (2, 15), Order::Forward, 10).len(), 42);
     file.retain(UtcTime::from_ticks(15)).unwrap();
-    assert_eq!(all(&file, Order::Forward, 10).len(), 18);
+    assert_eq!(events_between(&file, (2, 15), Order::Forward, 10).len(), 18);
 }

@@ -1,0 +1,83 @@
+//! What every store of events has to do: what the one in memory does.
+
+use taktwerk_server::history::{
+    EventCursor, HistoryStore, MemoryStore, NodeKey, Order, Perform, Span, StoredEvent,
+};
+use taktwerk_types::{ByteString, LocalizedText, QualifiedName, StatusCode, UtcTime};
+
+/// The node whose events they are.
+pub(crate) const NODE: &str = "i=2253";
+
+/// Three events have the same time.
+pub(crate) fn event(number: i64, severity: u16) -> StoredEvent {
+    let name = |text: &str| vec![QualifiedName::new(0, text)];
+    let id = ByteString::from(number.to_be_bytes().to_vec());
+    let fields = vec![
+        (name("EventId"), id.into()),
+        (name("Time"), UtcTime::from_ticks(number / 3).into()),
+        (name("Severity"), severity.into()),
+        (name("Message"), LocalizedText::new("en", format!("event {number}\0")).into()),
+    ];
+    StoredEvent { condition: None, fields }
+}
+
+/// The events between two times, in ticks, read in pages.
+pub(crate) fn events_between(
+    store: &dyn HistoryStore,
+    (first, last): (i64, i64),
+    order: Order,
+    page: usize,
+) -> Vec<StoredEvent> {
+    let (mut after, mut found): (Option<EventCursor>, Vec<StoredEvent>) = (None, Vec::new());
+    let span = Span { first: UtcTime::from_ticks(first), last: UtcTime::from_ticks(last) };
+    loop {
+        let mut batch = Vec::new();
+        store.read_events(&NODE.into(), span, order, after, page, &mut batch).unwrap();
+        let Some((last, _)) = batch.last() else { return found };
+        after = Some(*last);
+        found.extend(batch.into_iter().map(|(_, event)| event));
+    }
+}
+
+/// Does the same with an empty store and one in memory, which says what is right. Leaves 42 events between the ticks 2 and 15.
+pub(crate) fn agrees_with_memory(store: &dyn HistoryStore) {
+    let memory = MemoryStore::new(100_000);
+    let node: NodeKey = NODE.into();
+    let stores: [&dyn HistoryStore; 2] = [store, &memory];
+    // Not in the order of time.
+    let events: Vec<StoredEvent> = (0..50).map(|at| event(at * 37 % 50, 5)).collect();
+    let statuses = stores.map(|store| {
+        store.append_events(&node, &events).unwrap();
+        let changed = vec![event(7, 9), event(100, 9)];
+        let replaced = store.update_events(&node, Perform::Replace, changed.clone(), &|_| true).unwrap();
+        let inserted = store.update_events(&node, Perform::Insert, changed, &|_| true).unwrap();
+        let ids = [event(3, 0).event_id(), event(3, 0).event_id()];
+        // Somebody who does not see an event can neither change nor delete it.
+        let hidden = [event(8, 0).event_id()];
+        let unseen = store.delete_events(&node, &hidden, &|_| false).unwrap();
+        let taken = store.update_events(&node, Perform::Update, vec![event(8, 1)], &|_| false).unwrap();
+        let deleted = store.delete_events(&node, &ids, &|_| true).unwrap();
+        [replaced, inserted, unseen, taken, deleted].concat()
+    });
+    assert_eq!(statuses[0], statuses[1]);
+    use StatusCode as S;
+    let expected = [
+        S::GOOD_ENTRY_REPLACED,
+        S::BAD_NO_ENTRY_EXISTS,
+        S::BAD_ENTRY_EXISTS,
+        S::GOOD_ENTRY_INSERTED,
+        S::BAD_NO_ENTRY_EXISTS,
+        S::BAD_ENTRY_EXISTS,
+        S::GOOD,
+        S::BAD_NO_ENTRY_EXISTS,
+    ];
+    assert_eq!(statuses[0], expected);
+    for order in [Order::Forward, Order::Backward] {
+        let whole = events_between(store, (2, 15), order, 1_000);
+        assert_eq!(whole.len(), 42);
+        for page in [1, 7, 1_000] {
+            assert_eq!(events_between(store, (2, 15), order, page), whole, "{page}");
+            assert_eq!(events_between(&memory, (2, 15), order, page), whole, "{page}");
+        }
+    }
+}

@@ -36,6 +36,6 @@ mod workers;
 
 pub use entropy::OsEntropy;
 pub use error::{BindError, StartError};
-pub use server::{AuditSink, RunningServer, ServerOptions};
+pub use server::{AuditSink, RunningServer, ServerOptions, TurnTimes, Turns};
 pub use socket::{Listener, SocketOptions};
 pub use wake::Waker;

@@ -5,11 +5,14 @@
 #![allow(clippy::print_stdout)] // an example talks
 
 use core::time::Duration;
+use std::sync::Arc;
 use std::time::Instant;
 use taktwerk::client::{Item, Subscription, Update};
 use taktwerk::schema::ids::object_ids;
+use taktwerk::server::{TurnTimes, Turns};
 use taktwerk::{Alarm, Client, NodeId, Server};
 use taktwerk_client::EventQuery;
+use taktwerk_server::Category;
 
 type Result<T> = core::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -55,6 +58,12 @@ async fn take(subscription: &mut Subscription, count: usize) -> (usize, usize) {
     (events, overflows)
 }
 
+/// What the shard has done since the last call: while it is in a turn, all other clients wait.
+fn print_turns(times: &TurnTimes) {
+    let Turns { count, elapsed_max, cpu_max, .. } = times.take();
+    println!("  {count} turns; longest {elapsed_max:?}, most CPU {cpu_max:?}");
+}
+
 fn is_overflow(fields: &[taktwerk::Variant]) -> bool {
     let overflow = taktwerk::schema::ids::object_type_ids::EVENT_QUEUE_OVERFLOW_EVENT_TYPE;
     matches!(fields.first(), Some(taktwerk::Variant::NodeId(id)) if id.ns0() == Some(overflow))
@@ -63,7 +72,8 @@ fn is_overflow(fields: &[taktwerk::Variant]) -> bool {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let (conditions, storm, clients) = (argument(1, 100_000), argument(2, 10_000), argument(3, 20));
-    let server = Server::builder().bind("127.0.0.1:0").anonymous().build()?;
+    let times = Arc::new(TurnTimes::default());
+    let server = Server::builder().bind("127.0.0.1:0").anonymous().turn_times(Arc::clone(&times)).build()?;
     let plant = server.namespace("urn:example:storm").object("Plant").event_notifier().add()?;
     let start = Instant::now();
     let alarms: Vec<Alarm> = (0..conditions)
@@ -81,6 +91,7 @@ async fn main() -> Result<()> {
     let reader = Client::builder(&url).unsecured().connect().await?;
     let mut calm = canary(&reader, Duration::from_secs(3)).await?;
     println!("canary, calm: p99 {:?} of {} reads", percentile(&mut calm, 0.99), calm.len());
+    print_turns(&times);
 
     let operator = Client::builder(&url).unsecured().connect().await?;
     let start = Instant::now();
@@ -92,6 +103,7 @@ async fn main() -> Result<()> {
     let span = start.elapsed().as_secs_f64();
     println!("ConditionRefresh: {} conditions in {span:.2} s", listed.await??);
     println!("canary meanwhile: p99 {:?} of {} reads", percentile(&mut during, 0.99), during.len());
+    print_turns(&times);
 
     let mut tasks = Vec::new();
     for _ in 0..clients {
@@ -106,6 +118,7 @@ async fn main() -> Result<()> {
             found
         }));
     }
+    times.take();
     let start = Instant::now();
     let changing = std::thread::spawn(move || {
         for alarm in alarms.iter().take(storm) {
@@ -117,7 +130,11 @@ async fn main() -> Result<()> {
     let raised = changing.join().map_err(|_| "the thread that raises alarms panicked")?;
     println!("storm: {storm} alarms changed in {:.2} s", raised.as_secs_f64());
     println!("canary in the storm: p99 {:?} of {} reads", percentile(&mut meanwhile, 0.99), meanwhile.len());
+    print_turns(&times);
     let mut all = (0, 0);
+    let account = running.shared().account();
+    let (queued, max) = (account.used(Category::QueuedValues), account.max(Category::QueuedValues));
+    println!("queued events: {queued} of {max} bytes; kept for clients: {} bytes", account.bytes());
     for task in tasks {
         let (events, overflows) = task.await?;
         all = (all.0 + events, all.1 + overflows);

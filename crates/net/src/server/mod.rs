@@ -4,6 +4,7 @@
 //! - `mailbox`: what other threads tell a shard; `effects`: slow work elsewhere;
 //! - `core`: what the loop asks of the state machine, and `shard`: the real one; [`options`]: busy polling, pinning;
 //! - [`audit`]: where audit records go;
+//! - `turn_times`: how long turns take, if somebody wants to know;
 //! - `running`: a whole server.
 
 mod accept;
@@ -18,10 +19,12 @@ mod shard;
 #[cfg(test)]
 mod tests;
 mod turn;
+mod turn_times;
 
 pub use audit::AuditSink;
 pub use options::ServerOptions;
 pub use running::RunningServer;
+pub use turn_times::{TurnTimes, Turns};
 
 use crate::affinity::pin_current_thread;
 use crate::clock::monotonic;

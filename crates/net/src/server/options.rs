@@ -1,6 +1,7 @@
 //! How a server's threads behave.
 
 use super::audit::{AuditSink, AuditTracing};
+use super::turn_times::TurnTimes;
 use crate::capture::Capture;
 use crate::socket::SocketOptions;
 use core::time::Duration;
@@ -36,6 +37,8 @@ pub struct ServerOptions {
     pub receive_buffer_len: usize,
     /// Records what goes over all connections. Default: nothing is.
     pub capture: Option<Arc<Capture>>,
+    /// Measures how long turns take. Default: nothing is measured.
+    pub turn_times: Option<Arc<TurnTimes>>,
     /// Where audit records go. By default they are logged with the target `taktwerk::audit`.
     pub audit: Arc<dyn AuditSink>,
 }
@@ -53,6 +56,7 @@ impl Default for ServerOptions {
             socket: SocketOptions::default(),
             receive_buffer_len: 64 << 10,
             capture: None,
+            turn_times: None,
             audit: Arc::new(AuditTracing),
         }
     }

@@ -10,6 +10,7 @@ use super::core::Core;
 use super::effects::Effects;
 use super::mailbox::{Mail, Mailbox};
 use super::options::ServerOptions;
+use super::turn_times::TurnTimes;
 use crate::clock::{Clock, monotonic};
 use crate::poll::{Interest, Poller};
 use crate::recv::{Read, read, read_behind};
@@ -110,6 +111,7 @@ impl<C: Core> Loop<C> {
         loop {
             self.wait()?;
             let now = self.now();
+            let begun = self.options.turn_times.is_some().then(|| TurnTimes::begin(now.instant));
             if self.mailbox.waker().awake() {
                 self.take_mail(now);
                 self.core.timer(now);
@@ -140,6 +142,9 @@ impl<C: Core> Loop<C> {
             }
             if let Some(acceptor) = &mut self.acceptor {
                 acceptor.resume(&self.poller, LISTENERS, now.instant);
+            }
+            if let (Some(begun), Some(times)) = (begun, &self.options.turn_times) {
+                times.end(begun);
             }
             if let Some(stop_at) = self.stop_at
                 && ((self.connections.len() == 0 && !self.core.is_ending()) || stop_at <= now.instant)

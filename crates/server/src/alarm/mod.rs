@@ -32,6 +32,3 @@ pub use machine::Rules;
 pub use operation::{Method, Operation};
 pub use shelving::Shelving;
 pub use state::State;
-
-/// Events that a refresh gives of one condition, at most: itself and its branches.
-pub(crate) const EVENTS_PER_CONDITION_MAX: usize = 1 + machine::BRANCHES_MAX;

@@ -443,14 +443,14 @@ fn builtin(cx: &mut Context<'_>, key: SessionKey, method: u32, inputs: &[Variant
             Ok(vec![durable::set(cx, key, place, *hours)?.into()])
         }
         method_ids::CONDITION_TYPE_CONDITION_REFRESH => {
-            cx.engine.condition_refresh(place, None, cx.shared.space(), cx.now)?;
+            cx.engine.condition_refresh(place, None, cx.now)?;
             Ok(Vec::new())
         }
         method_ids::CONDITION_TYPE_CONDITION_REFRESH2 => {
             let Some(Variant::UInt32(item)) = inputs.get(1) else {
                 return Err(StatusCode::BAD_INVALID_ARGUMENT);
             };
-            cx.engine.condition_refresh(place, Some(*item), cx.shared.space(), cx.now)?;
+            cx.engine.condition_refresh(place, Some(*item), cx.now)?;
             Ok(Vec::new())
         }
         _ => Err(StatusCode::BAD_NOT_IMPLEMENTED),

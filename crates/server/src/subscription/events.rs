@@ -20,7 +20,6 @@ use crate::event::{Event, EventBus};
 use crate::now::Now;
 use crate::space::view::attribute;
 use crate::space::{AddressSpace, NodeIx};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use taktwerk_schema::{MonitoringMode, PermissionType};
 use taktwerk_types::Encode;
@@ -31,13 +30,8 @@ const QUEUE_SIZE_DEFAULT: u32 = 1000;
 /// The shortest queue: what a client gets that asks for one place (Part 4 §7.21).
 const QUEUE_SIZE_MIN: u32 = 10;
 
-/// The items of a shard that watch for events, by the node that they watch.
-#[derive(Debug, Default)]
-pub(crate) struct EventItems {
-    by_node: BTreeMap<NodeIx, Vec<u32>>,
-    /// There were some: events may still be on their way to them.
-    were_used: bool,
-}
+/// Items that are asked about events in one slice, some 0.2 µs each.
+const ASKED_PER_SLICE: usize = 1024;
 
 /// What an item needs that monitors events.
 #[derive(Debug)]
@@ -228,8 +222,7 @@ impl Engine {
         self.drain_events();
         let Some(item) = self.items.get(index as usize) else { return };
         let node = item.node;
-        self.event_items.by_node.entry(node).or_default().push(index);
-        self.event_items.were_used = true;
+        self.event_items.add(node, item.subscription, index);
         self.events.watch(self.shard, node);
     }
 
@@ -237,33 +230,56 @@ impl Engine {
     pub(super) fn unwatch_events(&mut self, index: u32) {
         let Some(item) = self.items.get(index as usize) else { return };
         let node = item.node;
-        let Some(watching) = self.event_items.by_node.get_mut(&node) else { return };
-        // Those that go together go from the end.
-        let Some(at) = watching.iter().rposition(|other| *other == index) else { return };
-        watching.remove(at);
-        if watching.is_empty() {
-            self.event_items.by_node.remove(&node);
+        if self.event_items.remove(node, item.subscription, index) {
+            self.events.unwatch(self.shard, node);
         }
-        self.events.unwatch(self.shard, node);
     }
 
-    /// Takes over the events that were raised since the last call. Bounded, so that a flood of them cannot hold the shard
-    /// here.
+    /// Takes over all events that were raised before the call.
     #[inline]
     pub(super) fn drain_events(&mut self) {
-        if self.event_items.were_used {
-            self.take_events();
+        if self.want_events().is_some() {
+            self.take_events(usize::MAX);
         }
     }
 
-    fn take_events(&mut self) {
-        if self.event_items.by_node.is_empty() {
-            self.event_items.were_used = false;
-            return self.discard_events();
+    /// Notes that the events that wait in the ring are to be taken. Returns up to which; `None` if there are none.
+    #[inline]
+    pub(super) fn want_events(&mut self) -> Option<u64> {
+        if !self.event_items.were_used() {
+            return None;
         }
-        for _ in 0..self.events.len(self.shard) {
-            let Some(event) = self.events.pop(self.shard) else { break };
-            self.deliver(&event);
+        if self.event_items.is_empty() {
+            self.discard_events();
+            return None;
+        }
+        let until = self.event_items.want(self.events.len(self.shard));
+        if !self.event_items.is_behind() && self.events.take_lost(self.shard) {
+            self.note_lost_events();
+        }
+        (!self.event_items.has_taken(until)).then_some(until)
+    }
+
+    /// A slice of the events that are wanted.
+    pub(super) fn take_event_slice(&mut self) {
+        if self.event_items.is_behind() {
+            self.take_events(ASKED_PER_SLICE);
+        }
+    }
+
+    /// Takes events that are wanted, until so many items were asked.
+    fn take_events(&mut self, asked_max: usize) {
+        let mut asked = 0;
+        while self.event_items.is_behind() {
+            if asked >= asked_max {
+                return;
+            }
+            let Some(event) = self.events.pop(self.shard) else {
+                self.event_items.took_all();
+                break;
+            };
+            self.event_items.took();
+            asked += self.deliver(&event);
         }
         if self.events.take_lost(self.shard) {
             self.note_lost_events();
@@ -274,13 +290,16 @@ impl Engine {
     fn discard_events(&mut self) {
         while self.events.pop(self.shard).is_some() {}
         self.events.take_lost(self.shard);
+        self.event_items.took_all();
     }
 
-    /// Gives an event to the items that want it.
-    fn deliver(&mut self, event: &Arc<Event>) {
+    /// Gives an event to the items that want it. Returns how many were asked, and one for the event itself.
+    fn deliver(&mut self, event: &Arc<Event>) -> usize {
         let Self { event_items, items, subscriptions, work, .. } = self;
+        let mut asked = 1;
         for node in event.notifiers() {
-            let Some(watching) = event_items.by_node.get(node) else { continue };
+            let watching = event_items.on(*node);
+            asked += watching.len();
             work.items_walked += watching.len() as u64;
             for index in watching {
                 let Some(item) = items.get_mut(*index as usize) else { continue };
@@ -299,11 +318,12 @@ impl Engine {
                 ready(*index, item, subscription);
             }
         }
+        asked
     }
 
     /// Events had no room on their way: every item says so.
     fn note_lost_events(&mut self) {
-        let all: Vec<u32> = self.event_items.by_node.values().flatten().copied().collect();
+        let all: Vec<u32> = self.event_items.all().collect();
         for index in all {
             self.note_lost(index);
         }

@@ -8,7 +8,7 @@
 //! - [`state`]: the publishing state table; [`subscription`]: its variables;
 //! - [`item`], [`filter`], [`sample`], [`kept_values`]: MonitoredItems; [`groups`], [`sampling`]: rate groups; [`changes`], [`watch`]: from dirty slots to
 //!   ready lists;
-//! - `events`: items that report events; `refresh`: conditions told of again; `aggregates`, `aggregate_item`: items that report aggregates;
+//! - `events`: items that report events; `event_items`: which there are, and how far they are; `refresh`: conditions told of again; `aggregates`, `aggregate_item`: items that report aggregates;
 //! - [`phase`]: when in its interval a subscription publishes;
 //! - [`publish`]: cycles and the sessions' Publish queues; `notifications`: messages; `response`: their encoding; [`retransmission`]: what can be republished;
 //! - [`manage`]: creating, modifying and deleting, as the services ask; `settings`: how items sample and queue; `methods`: as methods ask; `places`: where
@@ -22,6 +22,7 @@ pub(crate) mod aggregate_item;
 mod aggregates;
 mod changes;
 mod durable;
+mod event_items;
 pub(crate) mod events;
 pub(crate) mod filter;
 mod groups;
@@ -63,7 +64,7 @@ use crate::space::slot::Snapshot;
 use crate::space::store::SlotStore;
 use crate::work::Work;
 use durable::Durables;
-use events::EventItems;
+use event_items::EventItems;
 use groups::Groups;
 use homes::Homes;
 use item::Item;
@@ -215,7 +216,8 @@ impl Engine {
 
     /// When the engine wants its next [`Engine::run`].
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        [self.timers.next(), self.refresh_at].into_iter().flatten().min()
+        let events = self.event_items.is_pressing().then_some(Instant::ZERO);
+        [self.timers.next(), self.refresh_at, events].into_iter().flatten().min()
     }
 
     /// When [`Engine::collect_durable`] has something to write.

@@ -88,6 +88,10 @@ impl PublishQueue {
 const PUBLISHES_PER_RUN: usize = 64;
 /// Bytes of one call of [`Engine::run`], about a socket buffer.
 const BYTES_PER_RUN: usize = 256 << 10;
+/// Events of one message. Each takes some 3 µs to write and to free, far more than a value of as many bytes.
+pub(super) const EVENTS_PER_MESSAGE: u32 = 128;
+/// Bytes of a run that an event costs besides those that it takes, so that a run has [`EVENTS_PER_MESSAGE`].
+const EVENT_BYTES: usize = BYTES_PER_RUN / EVENTS_PER_MESSAGE as usize;
 
 /// How long a request whose time is over may wait for its Bad_Timeout while its subscriptions have nothing to say, ns.
 const LOOK_FOR_EXPIRED: u64 = 100_000_000;
@@ -118,15 +122,20 @@ impl Engine {
             self.drain_queued();
         }
         if self.events.take_pressed(self.shard) {
-            self.drain_events();
+            self.want_events();
         }
         if self.next_deadline().is_none_or(|at| at > now.instant) {
             return;
         }
         self.refresh(space, now);
         self.refresh_pages();
+        self.take_event_slice();
         let mut budget = Budget { publishes: PUBLISHES_PER_RUN, bytes: BYTES_PER_RUN };
         let mut fresh = false;
+        while !budget.is_spent() {
+            let Some((place, at)) = self.event_items.next_waiting() else { break };
+            self.cycle_if_due(place, at, now, responder, &mut budget);
+        }
         while !budget.is_spent() {
             let Some((at, due)) = self.timers.pop(now.instant) else { break };
             match due {
@@ -142,12 +151,43 @@ impl Engine {
                     }
                     if !fresh {
                         self.drain_changes(now.instant);
-                        self.drain_events();
                         fresh = true;
+                    }
+                    if let Some(until) = self.events_before(place) {
+                        self.event_items.wait(place, at, until);
+                        continue;
                     }
                     self.cycle(place, now, responder, &mut budget);
                 }
             }
+        }
+    }
+
+    /// Up to which event a subscription's cycle has to wait; `None`: it has all that were raised. Few events are given to
+    /// the items at once.
+    fn events_before(&mut self, place: u32) -> Option<u64> {
+        if self.event_items.of(place).is_empty() {
+            return None;
+        }
+        let was_behind = self.event_items.is_behind();
+        let until = self.want_events()?;
+        if !was_behind {
+            self.take_event_slice();
+        }
+        (!self.event_items.has_taken(until)).then_some(until)
+    }
+
+    /// A cycle that has waited for events: unless its timer was set anew since.
+    fn cycle_if_due(
+        &mut self,
+        place: u32,
+        at: Instant,
+        now: Now,
+        responder: &mut dyn Responder,
+        budget: &mut Budget,
+    ) {
+        if self.subscription(place).is_some_and(|subscription| subscription.next_publish == at) {
+            self.cycle(place, now, responder, budget);
         }
     }
 
@@ -381,7 +421,7 @@ impl Engine {
         // Part 4 §5.14.1.4, ReturnNotifications: further requests carry what did not fit.
         while let Some(ticket) = self.take_ticket(place, now.instant, responder) {
             let body_max = responder.body_len_max(ticket.connection);
-            let Some(message) = self.create_message(place, now, body_max) else {
+            let Some((message, events)) = self.create_message(place, now, body_max) else {
                 self.give_ticket_back(place, ticket);
                 if let Some(subscription) = self.subscription_mut(place) {
                     subscription.more_notifications = false;
@@ -410,7 +450,7 @@ impl Engine {
             } else {
                 self.hold(place, ticket, sequence_number);
             }
-            budget.spend(len);
+            budget.spend(len + events as usize * EVENT_BYTES);
             if !more || budget.is_spent() {
                 break;
             }

@@ -9,7 +9,6 @@ use super::events::may_see;
 use super::item::flag;
 use super::manage::id_of;
 use crate::account::{Category, Charge};
-use crate::alarm::EVENTS_PER_CONDITION_MAX;
 use crate::event::{Event, NewEvent};
 use crate::now::Now;
 use crate::space::AddressSpace;
@@ -19,10 +18,14 @@ use std::sync::Arc;
 use taktwerk_schema::ids::{object_ids, object_type_ids};
 use taktwerk_types::{Instant, NodeId, StatusCode};
 
-/// Conditions that are looked at in one slice.
-const SLICE: usize = 32;
+/// Conditions that are looked at in one slice; most need no event.
+const SLICE: usize = 256;
+/// Events that are made in one slice, some 20 µs each.
+const EVENTS_PER_SLICE: usize = 8;
+/// Items that are asked about an event in one slice; of one event, all are.
+const ASKED_PER_SLICE: usize = 512;
 /// The next slice, so that others have their turn between.
-const PAUSE: Duration = Duration::from_millis(1);
+const PAUSE: Duration = Duration::from_micros(100);
 /// When a queue is looked at again that has no room.
 const FULL_PAUSE: Duration = Duration::from_millis(20);
 /// A refresh ends after so much time without room in a queue.
@@ -42,6 +45,8 @@ pub(super) struct Refresh {
     /// Events of conditions before it that the queues had no room for: those of one condition at most.
     pending: VecDeque<Arc<Event>>,
     charge: Charge,
+    /// Up to which event the shard's ring must have been taken until it begins: those were raised before.
+    begins_behind: Option<u64>,
     /// Since when a queue has had no room.
     full_since: Option<Instant>,
 }
@@ -52,17 +57,11 @@ impl Engine {
         &mut self,
         place: u32,
         item_id: Option<u32>,
-        space: &AddressSpace,
         now: Now,
     ) -> Result<(), StatusCode> {
         let subscription = self.subscription(place).ok_or(StatusCode::BAD_SUBSCRIPTION_ID_INVALID)?;
         let subscription_id = subscription.id;
         let charge = subscription.kept.account().nothing(Category::QueuedValues);
-        let is_watching = |index: &u32| {
-            self.items
-                .get(*index as usize)
-                .is_some_and(|item| item.has(flag::EVENTS) && item.has(flag::ENABLED))
-        };
         let is_event = |index: &u32| self.is_event_item(*index);
         let item = match item_id {
             None => {
@@ -89,14 +88,7 @@ impl Engine {
         if self.refreshes.len() >= REFRESHES_MAX {
             return Err(StatusCode::BAD_TOO_MANY_OPERATIONS);
         }
-        let targets: Vec<u32> = match item {
-            Some(index) => vec![index],
-            None => subscription.items.iter().copied().filter(is_watching).collect(),
-        };
-        self.drain_events();
-        // §5.5.7: the copies of one event have one EventId.
-        let start = marker(space, object_type_ids::REFRESH_START_EVENT_TYPE, now);
-        targets.iter().for_each(|index| self.give_marker(*index, &start));
+        let begins_behind = Some(self.want_events().unwrap_or(0));
         self.refreshes.push(Refresh {
             place,
             subscription_id,
@@ -104,6 +96,7 @@ impl Engine {
             cursor: Some(0),
             pending: VecDeque::new(),
             charge,
+            begins_behind,
             full_since: None,
         });
         self.refresh_at = Some(now.instant);
@@ -135,7 +128,8 @@ impl Engine {
         }
         let targets: Vec<u32> = match refresh.item {
             Some(index) => vec![index],
-            None => subscription.items.clone(),
+            // Of a subscription of 100 000 items few watch for events.
+            None => self.event_items.of(refresh.place).to_vec(),
         };
         let targets: Vec<u32> = targets
             .into_iter()
@@ -148,6 +142,15 @@ impl Engine {
             .collect();
         if targets.is_empty() {
             return Progress::Done;
+        }
+        if let Some(until) = refresh.begins_behind {
+            if !self.event_items.has_taken(until) {
+                return Progress::More;
+            }
+            refresh.begins_behind = None;
+            // §5.5.7: the copies of one event have one EventId.
+            let start = marker(space, object_type_ids::REFRESH_START_EVENT_TYPE, now);
+            targets.iter().for_each(|index| self.give_marker(*index, &start));
         }
         let room = targets.iter().filter_map(|index| self.event_queue_room(*index)).min().unwrap_or(0);
         if room == 0 {
@@ -166,12 +169,13 @@ impl Engine {
         if let (true, Some(cursor)) = (refresh.pending.is_empty(), refresh.cursor) {
             let mut events = Vec::new();
             refresh.cursor = space.alarms().and_then(|alarms| {
-                let events_max = room.max(EVENTS_PER_CONDITION_MAX);
+                let events_max = room.min(EVENTS_PER_SLICE).min((ASKED_PER_SLICE / targets.len()).max(1));
                 alarms.retained(space, cursor..cursor + SLICE, events_max, now.utc, &mut events)
             });
             refresh.pending = events.into();
         }
         let count = room.min(refresh.pending.len());
+        self.work.items_walked += (count * targets.len()) as u64;
         for event in refresh.pending.drain(..count) {
             for index in &targets {
                 self.give_refreshed(*index, &event);

@@ -284,6 +284,53 @@ fn a_refresh_whose_events_nobody_takes_ends() {
     assert_eq!(refresh(&mut client, &mut server, id), StatusCode::GOOD);
 }
 
+/// Runs the shard for a while. Returns the most items that a turn asked, and the most notifications that one sent.
+fn longest_turns(server: &mut Server, span: core::time::Duration) -> (u64, u64) {
+    let end = server.now.instant + span;
+    let mut most = (0, 0);
+    server.shard.take_work();
+    while let Some((at, _)) = server.shard.poll_timeout().filter(|(at, _)| *at <= end) {
+        let at = at.max(server.now.instant);
+        server.now.utc = server.now.utc.plus(at.since(server.now.instant));
+        server.now.instant = at;
+        server.shard.timer(server.now);
+        let work = server.shard.take_work();
+        most = (most.0.max(work.items_walked), most.1.max(work.notifications));
+    }
+    most
+}
+
+#[test]
+fn neither_a_storm_nor_a_refresh_makes_a_turn_long() {
+    const ALARMS: u32 = 600;
+    let mut server = plant(ALARMS, |spec| spec.is_shown = false);
+    let mut clients: Vec<(Client, u32)> = (0..2).map(|_| watching(&mut server)).collect();
+    for (client, id) in &mut clients {
+        // Many items each: every event is for all of them.
+        for _ in 0..9 {
+            let wanted = item(SERVER, parameters(&filter(&FIELDS), 2_000));
+            assert_eq!(create(client, &mut server, *id, wanted).status_code, StatusCode::GOOD);
+        }
+        for _ in 0..5 {
+            super::flow::publish(client, &mut server);
+        }
+    }
+    server.pass(core::time::Duration::from_secs(1));
+    (1..=ALARMS).for_each(|number| set(&mut server, number, 85.0));
+    let storm = longest_turns(&mut server, core::time::Duration::from_secs(1));
+    assert!(storm.0 > 500 && storm.0 < 1_100, "{storm:?} of {} items asked", ALARMS * 20);
+    assert!(storm.1 > 64 && storm.1 <= 2 * 128, "{storm:?}");
+    let mut client = server.session();
+    let id = subscription(&mut client, &mut server);
+    let wanted = item(SERVER, parameters(&filter(&FIELDS), 2_000));
+    assert_eq!(create(&mut client, &mut server, id, wanted).status_code, StatusCode::GOOD);
+    assert_eq!(refresh(&mut client, &mut server, id), StatusCode::GOOD);
+    let refreshing = longest_turns(&mut server, core::time::Duration::from_millis(50));
+    assert!(refreshing.0 > 0 && refreshing.0 <= 16, "{refreshing:?}");
+    let told = refreshed(&mut client, &mut server);
+    assert_eq!(told.len(), ALARMS as usize);
+}
+
 #[test]
 fn states_survive_a_restart() {
     let rules = Rules { confirms: true, keeps_branches: true, ..Rules::default() };

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use taktwerk_crypto::policy::AsymmetricEncryption;
 use taktwerk_crypto::{KeyLog, MessageSecurityMode, Provider, SecurityPolicy};
 use taktwerk_net::capture::Capture;
-use taktwerk_net::{AuditSink, Listener, SocketOptions, StartError};
+use taktwerk_net::{AuditSink, Listener, SocketOptions, StartError, TurnTimes};
 use taktwerk_pki::StoreValidator;
 use taktwerk_server::audit::{AuditConfig, AuditRecord};
 use taktwerk_server::config::BuildInfo;
@@ -220,6 +220,12 @@ impl ServerBuilder {
     /// Default: not at all.
     pub fn busy_poll(mut self, span: Duration) -> Self {
         self.options.busy_poll = span;
+        self
+    }
+
+    /// Measures how long the turns of the shards take. Default: nothing is measured.
+    pub fn turn_times(mut self, times: Arc<TurnTimes>) -> Self {
+        self.options.turn_times = Some(times);
         self
     }
 

@@ -11,7 +11,7 @@ use crate::alarm::limits::{LimitSet, LimitsProblem};
 use crate::alarm::machine::{Finding, Machine, Note, Notes};
 use crate::alarm::message::message;
 use crate::alarm::shelving::later;
-use crate::alarm::{ConditionSpec, ConditionView, EVENTS_PER_CONDITION_MAX, Operation, State};
+use crate::alarm::{ConditionSpec, ConditionView, Operation, State};
 use crate::event::{Event, NewEvent};
 use crate::space::page::{PAGE_SLOTS, Page};
 use crate::space::{AddressSpace, NodeError};
@@ -20,8 +20,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use taktwerk_types::{ByteString, NodeId, StatusCode, UtcTime, Variant};
 
-/// Conditions that are looked at while the lock is held once.
-const SLICE: usize = 16;
+/// Conditions that are looked at while the lock is held once: a shard may wait for it.
+const SLICE: usize = 4;
+/// Conditions that are copied while it is held once.
+const VIEWED: usize = 32;
 /// When what is due and could not be decided is looked at again, in milliseconds.
 const AGAIN_MS: f64 = 1_000.0;
 
@@ -115,8 +117,8 @@ impl Alarms {
         Ok(count)
     }
 
-    /// The events of some retained conditions, for ConditionRefresh: of those in `range`, as long as `events_max` is not
-    /// passed. Gives the next place, or `None` at the end.
+    /// The events of some retained conditions, for ConditionRefresh: of those in `range`, until there are `events_max`, and
+    /// those of the last one. Gives the next place, or `None` at the end.
     pub(crate) fn retained(
         &self,
         space: &AddressSpace,
@@ -128,7 +130,7 @@ impl Alarms {
         let inner = self.lock();
         let len = inner.conditions.len();
         let mut at = range.start;
-        while at < range.end.min(len) && out.len() + EVENTS_PER_CONDITION_MAX <= events_max {
+        while at < range.end.min(len) && out.len() < events_max {
             if let Some(condition) = inner.conditions.get(at) {
                 condition.retained(space, now, out);
             }
@@ -308,8 +310,8 @@ impl AddressSpace {
                 return found;
             }
             let wanted = |view: &ConditionView| !only_retained || view.state.retain();
-            found.extend(slice.iter().take(4 * SLICE).flat_map(Condition::views).filter(wanted));
-            from += 4 * SLICE;
+            found.extend(slice.iter().take(VIEWED).flat_map(Condition::views).filter(wanted));
+            from += VIEWED;
         }
     }
 
@@ -337,10 +339,10 @@ impl AddressSpace {
             all.extend(
                 slice
                     .iter()
-                    .take(4 * SLICE)
+                    .take(VIEWED)
                     .map(|condition| (self.node_key(&condition.spec.id).to_string(), Saved::of(condition))),
             );
-            from += 4 * SLICE;
+            from += VIEWED;
         }
         super::saved::write(all)
     }

@@ -1,0 +1,76 @@
+//! How long the turns of shards take: while a shard is in a turn, its other clients wait.
+
+use crate::clock::{monotonic, thread_cpu};
+use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
+use taktwerk_types::Instant;
+
+/// Measures the turns of a server's shards. It costs two system calls per turn, and nothing if the server has none.
+#[derive(Debug, Default)]
+pub struct TurnTimes {
+    count: AtomicU64,
+    elapsed: AtomicU64,
+    cpu: AtomicU64,
+}
+
+/// The turns since the last look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Turns {
+    /// How many there were.
+    pub count: u64,
+    /// How long the longest took. On a busy machine this includes time in which other programs ran.
+    pub elapsed_max: Duration,
+    /// CPU time of the one that used most.
+    pub cpu_max: Duration,
+}
+
+impl TurnTimes {
+    /// The turns of all shards since the last call.
+    pub fn take(&self) -> Turns {
+        Turns {
+            count: self.count.swap(0, Ordering::AcqRel),
+            elapsed_max: Duration::from_nanos(self.elapsed.swap(0, Ordering::AcqRel)),
+            cpu_max: Duration::from_nanos(self.cpu.swap(0, Ordering::AcqRel)),
+        }
+    }
+
+    /// The calling thread begins a turn at `now`.
+    pub(super) fn begin(now: Instant) -> (Instant, Duration) {
+        (now, thread_cpu())
+    }
+
+    /// It has ended the turn.
+    pub(super) fn end(&self, (start, cpu): (Instant, Duration)) {
+        let nanos = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+        self.count.fetch_add(1, Ordering::AcqRel);
+        self.elapsed.fetch_max(nanos(monotonic().since(start)), Ordering::AcqRel);
+        self.cpu.fetch_max(nanos(thread_cpu().saturating_sub(cpu)), Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_turn_counts_until_somebody_looks() {
+        let times = TurnTimes::default();
+        let started = monotonic();
+        times.end((started, thread_cpu()));
+        let short = times.take();
+        assert_eq!(short.count, 1);
+        // As if it had begun an hour ago.
+        let hour = Duration::from_secs(3600);
+        let start = Instant::from_nanos(monotonic().as_nanos().saturating_sub(3_600_000_000_000));
+        times.end((start, Duration::ZERO));
+        times.end((monotonic(), thread_cpu()));
+        let long = times.take();
+        let uptime = Duration::from_nanos(monotonic().as_nanos());
+        assert_eq!(long.count, 2);
+        assert!(
+            long.elapsed_max >= hour.min(uptime - Duration::from_secs(1)) && long.cpu_max > Duration::ZERO
+        );
+        assert_eq!(times.take(), Turns::default());
+    }
+}

@@ -1,0 +1,174 @@
+//! The items of a shard that watch for events: by node, by subscription, and how far the shard has come with its ring.
+//!
+//! A storm of events for many items takes longer than a turn may. Events are given to the items in slices; cycles of
+//! subscriptions with such items wait until the events that were raised before they were due have been given.
+
+use crate::space::NodeIx;
+use std::collections::{BTreeMap, VecDeque};
+use taktwerk_types::Instant;
+
+/// The items of a shard that watch for events.
+#[derive(Debug, Default)]
+pub(crate) struct EventItems {
+    by_node: BTreeMap<NodeIx, Vec<u32>>,
+    /// By the place of their subscription.
+    by_subscription: BTreeMap<u32, Vec<u32>>,
+    /// There were some: events may still be on their way to them.
+    were_used: bool,
+    /// How many events were taken out of the ring so far.
+    taken: u64,
+    /// How many are to be taken until the shard may rest.
+    wanted: u64,
+    waiting: VecDeque<Waiting>,
+}
+
+/// A publishing cycle that waits for events.
+#[derive(Debug)]
+struct Waiting {
+    place: u32,
+    /// When it was due.
+    at: Instant,
+    /// How many events must have been taken.
+    until: u64,
+}
+
+impl EventItems {
+    /// Adds an item of a subscription.
+    pub(super) fn add(&mut self, node: NodeIx, place: u32, index: u32) {
+        self.by_node.entry(node).or_default().push(index);
+        self.by_subscription.entry(place).or_default().push(index);
+        self.were_used = true;
+    }
+
+    /// Removes an item. `false`: it did not watch.
+    pub(super) fn remove(&mut self, node: NodeIx, place: u32, index: u32) -> bool {
+        let found = take(&mut self.by_node, node, index);
+        take(&mut self.by_subscription, place, index);
+        found
+    }
+
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_node.is_empty()
+    }
+
+    /// Whether there are or were some; forgets that there were if there are none.
+    pub(super) fn were_used(&mut self) -> bool {
+        let were_used = self.were_used;
+        self.were_used = !self.by_node.is_empty();
+        were_used
+    }
+
+    /// The items on a node.
+    pub(super) fn on(&self, node: NodeIx) -> &[u32] {
+        self.by_node.get(&node).map_or(&[], Vec::as_slice)
+    }
+
+    /// The items of a subscription.
+    pub(super) fn of(&self, place: u32) -> &[u32] {
+        self.by_subscription.get(&place).map_or(&[], Vec::as_slice)
+    }
+
+    /// All items.
+    pub(super) fn all(&self) -> impl Iterator<Item = u32> {
+        self.by_node.values().flatten().copied()
+    }
+
+    // ---- how far the shard has come
+
+    /// Notes that so many events wait in the ring and are to be taken. Returns what [`Self::has_taken`] wants to know.
+    pub(super) fn want(&mut self, in_ring: usize) -> u64 {
+        let until = self.taken + in_ring as u64;
+        self.wanted = self.wanted.max(until);
+        until
+    }
+
+    /// Notes that an event was taken.
+    pub(super) fn took(&mut self) {
+        self.taken += 1;
+    }
+
+    /// Notes that the ring is empty.
+    pub(super) fn took_all(&mut self) {
+        self.taken = self.taken.max(self.wanted);
+    }
+
+    /// Whether the events have been taken that [`Self::want`] was told of.
+    pub(super) fn has_taken(&self, until: u64) -> bool {
+        self.taken >= until
+    }
+
+    /// Whether events are to be taken.
+    pub(super) fn is_behind(&self) -> bool {
+        self.taken < self.wanted
+    }
+
+    /// Whether the shard has something to do with events right now.
+    pub(super) fn is_pressing(&self) -> bool {
+        self.is_behind() || !self.waiting.is_empty()
+    }
+
+    /// A cycle waits for events.
+    pub(super) fn wait(&mut self, place: u32, at: Instant, until: u64) {
+        self.waiting.push_back(Waiting { place, at, until });
+    }
+
+    /// The next cycle whose events have been taken, and when it was due.
+    pub(super) fn next_waiting(&mut self) -> Option<(u32, Instant)> {
+        let first = self.waiting.front()?;
+        if self.taken < first.until {
+            return None;
+        }
+        self.waiting.pop_front().map(|first| (first.place, first.at))
+    }
+}
+
+/// Takes an item out of a list, and the list away with the last one.
+fn take<K: Ord>(lists: &mut BTreeMap<K, Vec<u32>>, key: K, index: u32) -> bool {
+    let Some(list) = lists.get_mut(&key) else { return false };
+    // Those that go together go from the end.
+    let Some(at) = list.iter().rposition(|other| *other == index) else { return false };
+    list.remove(at);
+    if list.is_empty() {
+        lists.remove(&key);
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cycles_wait_for_the_events_before_them_and_no_others() {
+        let (mut items, at) = (EventItems::default(), Instant::from_nanos(5));
+        items.add(NodeIx::ns0(1), 7, 1);
+        let first = items.want(2);
+        items.wait(7, at, first);
+        // More events have come when the second one is due.
+        let second = items.want(3);
+        items.wait(8, at, second);
+        assert!(items.is_behind() && items.next_waiting().is_none());
+        items.took();
+        items.took();
+        assert_eq!((items.next_waiting(), items.next_waiting()), (Some((7, at)), None));
+        assert!(items.is_pressing() && !items.has_taken(second));
+        items.took_all();
+        assert_eq!(items.next_waiting(), Some((8, at)));
+        assert!(!items.is_pressing() && items.has_taken(second));
+    }
+
+    #[test]
+    fn items_are_found_by_node_and_by_subscription() {
+        let (mut items, node) = (EventItems::default(), NodeIx::ns0(1));
+        for index in 1..=3 {
+            items.add(node, index % 2, index);
+        }
+        assert_eq!((items.on(node), items.of(1), items.of(0)), (&[1, 2, 3][..], &[1, 3][..], &[2][..]));
+        assert!(items.remove(node, 0, 2) && !items.remove(node, 0, 2));
+        assert!(items.of(0).is_empty() && items.were_used());
+        assert!(items.remove(node, 1, 1) && items.remove(node, 1, 3) && items.is_empty());
+        assert!(items.were_used(), "events may be on their way");
+        assert!(!items.were_used());
+    }
+}

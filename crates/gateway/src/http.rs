@@ -76,7 +76,7 @@ impl Endpoint {
             port,
             path: if path.starts_with('/') { path.to_owned() } else { format!("/{path}") },
             is_tls,
-            ca_file: fields.text("ca_file")?.map(|file| folder.join(file)),
+            ca_file: crate::tls::take_ca(fields)?,
             token_file,
             scheme,
             headers,
@@ -118,7 +118,10 @@ impl Endpoint {
         let (sender, driver): (Sender, BoxFuture<'static, ()>) = if self.is_tls {
             let connector = TlsConnector::from(Arc::clone(&crate::tls::client(self.ca_file.as_deref())?));
             let name = ServerName::try_from(self.host.clone()).map_err(|error| fail(&error))?;
-            let stream = connector.connect(name, stream).await.map_err(|error| fail(&error))?;
+            let stream = connector.connect(name, stream).await.map_err(|error| {
+                let told = error.to_string();
+                fail(&crate::tls::advice(&told).unwrap_or(&told))
+            })?;
             let (sender, driver) = handshake(TokioIo::new(stream)).await.map_err(|error| fail(&error))?;
             (sender, Box::pin(async move { drop(driver.await) }))
         } else {

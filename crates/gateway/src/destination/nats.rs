@@ -91,7 +91,7 @@ impl NatsSink {
             ),
             target: crate::connect::target(&host, port),
             is_tls,
-            ca_file: fields.text("ca_file")?.map(|file| folder.join(file)),
+            ca_file: crate::tls::take_ca(fields)?,
             user,
             credentials_file: fields.text("credentials_file")?.map(|file| folder.join(file)),
             subject: Template::parse(&subject),
@@ -103,7 +103,8 @@ impl NatsSink {
     }
 
     fn failed(&self, error: &dyn core::fmt::Display) -> Fault {
-        Fault::other(self.target.as_str(), error)
+        let told = error.to_string();
+        Fault::other(self.target.as_str(), crate::tls::advice(&told).unwrap_or(&told))
     }
 
     async fn connect(&self) -> Result<(Client, Context), Fault> {

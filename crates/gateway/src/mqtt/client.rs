@@ -281,15 +281,11 @@ fn explained(target: &str, error: &str) -> Fault {
         text if text.contains("BadUserNamePassword") || text.contains("NotAuthorized") => {
             "the broker refuses the user; check user and password_file"
         }
-        text if text.contains("UnknownIssuer") => {
-            "its certificate is from an authority that is not trusted; name the authority's file with ca_file"
-        }
-        text if text.contains("not valid for name") => "its certificate is for another host name",
         text if text.contains("Network timeout") => "it does not answer",
         text if text.contains("ConnectionAborted") || text.contains("closed by peer") => {
             "the broker closed the connection"
         }
-        text => text,
+        text => crate::tls::advice(text).unwrap_or(text),
     };
     Fault::other(target, advice)
 }

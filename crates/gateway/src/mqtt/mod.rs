@@ -60,7 +60,7 @@ impl Broker {
             host,
             port,
             is_tls,
-            ca_file: fields.text("ca_file")?.map(|file| folder.join(file)),
+            ca_file: crate::tls::take_ca(fields)?,
             user,
             has_client_id: client_id.is_some(),
             client_id: client_id.unwrap_or_else(|| format!("taktwerk-{name}-{}", std::process::id())),

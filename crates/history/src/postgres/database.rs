@@ -14,6 +14,8 @@ pub(crate) struct Database {
     folder: tempfile::TempDir,
     child: Child,
     owner: Option<(u32, u32)>,
+    /// Where it also listens, with TLS only.
+    port: Option<u16>,
 }
 
 /// Where the programs are; Debian keeps them out of the search path.
@@ -59,6 +61,15 @@ fn command(program: &Path, owner: Option<(u32, u32)>) -> Command {
 impl Database {
     /// Starts one. It takes connections a moment later.
     pub(crate) fn start() -> Option<Self> {
+        Self::start_with(None)
+    }
+
+    /// Starts one that also listens on a port of this machine, with TLS: its number, the certificate and its key, as PEM.
+    pub(crate) fn start_with_tls(port: u16, certificate: &str, key: &str) -> Option<Self> {
+        Self::start_with(Some((port, certificate, key)))
+    }
+
+    fn start_with(tls: Option<(u16, &str, &str)>) -> Option<Self> {
         let (Some(initdb), Some(postgres)) = (program("initdb"), program("postgres")) else {
             return skipped("initdb and postgres are not installed (apt install postgresql)");
         };
@@ -75,19 +86,29 @@ impl Database {
         if !made.is_ok_and(|status| status.success()) {
             return skipped("initdb fails here");
         }
-        let child = Self::run(&postgres, folder.path(), owner);
-        Some(Self { folder, child, owner })
+        if let Some((_, certificate, key)) = tls {
+            for (name, text) in [("server.crt", certificate), ("server.key", key)] {
+                let file = folder.path().join("data").join(name);
+                std::fs::write(&file, text).unwrap();
+                std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+                if let Some((user, group)) = owner {
+                    chown(&file, Some(user), Some(group)).unwrap();
+                }
+            }
+        }
+        let port = tls.map(|(port, ..)| port);
+        let child = Self::run(&postgres, folder.path(), owner, port);
+        Some(Self { folder, child, owner, port })
     }
 
-    fn run(postgres: &Path, folder: &Path, owner: Option<(u32, u32)>) -> Child {
-        command(postgres, owner)
-            .arg("-D")
-            .arg(folder.join("data"))
-            .arg("-k")
-            .arg(folder)
-            .args(["-h", "", "-F"])
-            .spawn()
-            .unwrap()
+    fn run(postgres: &Path, folder: &Path, owner: Option<(u32, u32)>, port: Option<u16>) -> Child {
+        let mut command = command(postgres, owner);
+        command.arg("-D").arg(folder.join("data")).arg("-k").arg(folder).arg("-F");
+        match port {
+            Some(port) => command.args(["-h", "127.0.0.1", "-c", "ssl=on", "-p", &port.to_string()]),
+            None => command.args(["-h", ""]),
+        };
+        command.spawn().unwrap()
     }
 
     /// Where its socket is.
@@ -97,7 +118,8 @@ impl Database {
 
     /// What clients connect to.
     pub(crate) fn url(&self) -> String {
-        format!("host={} user=taktwerk dbname=postgres", self.folder.path().display())
+        let port = self.port.map_or_else(String::new, |port| format!(" port={port}"));
+        format!("host={} user=taktwerk dbname=postgres{port}", self.folder.path().display())
     }
 
     /// Ends it as a loss of power would.
@@ -110,7 +132,7 @@ impl Database {
     pub(crate) fn go_on(&mut self) {
         // What a server that was killed leaves behind.
         std::fs::remove_file(self.folder.path().join("data/postmaster.pid")).ok();
-        self.child = Self::run(&program("postgres").unwrap(), self.folder.path(), self.owner);
+        self.child = Self::run(&program("postgres").unwrap(), self.folder.path(), self.owner, self.port);
     }
 }
 

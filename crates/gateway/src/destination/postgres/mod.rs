@@ -108,7 +108,7 @@ impl PostgresSink {
             config,
             target: format!("PostgreSQL {target}"),
             is_tls,
-            ca_file: fields.text("ca_file")?.map(|file| folder.join(file)),
+            ca_file: crate::tls::take_ca(fields)?,
             password_file: fields.text("password_file")?.map(|file| folder.join(file)),
             schema: if schema.is_empty() { String::new() } else { format!("{schema}.") },
             table: table.to_owned(),
@@ -249,13 +249,18 @@ fn told(error: &Error) -> String {
             None => error.message().to_owned(),
         };
     }
-    match std::error::Error::source(error) {
+    let told = match std::error::Error::source(error) {
         Some(cause) => match cause.downcast_ref::<std::io::Error>() {
             Some(io) => crate::fault::plain(io),
             None => format!("{error}: {cause}"),
         },
         None => error.to_string(),
+    };
+    if told.contains("server does not support TLS") {
+        return "it does not offer TLS; switch it on there, or set tls = false where nobody can listen"
+            .to_owned();
     }
+    crate::tls::advice(&told).map_or(told, str::to_owned)
 }
 
 impl Sink for PostgresSink {

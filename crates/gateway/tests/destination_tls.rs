@@ -113,7 +113,9 @@ async fn influx_is_reached_with_the_right_authority_and_name_only() {
     let stand = Stand::new(&destination("localhost", &trusted)).await;
     stand.until_values("counter", LAST).await;
     stand
-        .until_destination("db", |view| view.counters.accepted >= u64::from(LAST) && view.counters.queued == 0)
+        .until_destination("db", |view| {
+            view.counters.accepted >= u64::from(LAST) && view.counters.queued == 0
+        })
         .await;
     stand.end().await;
     assert!(lines.lock().unwrap().iter().any(|line| line.contains(&format!("value={LAST} "))));
@@ -140,7 +142,9 @@ async fn postgres_is_reached_with_the_right_authority_only() {
     let stand = Stand::new(&destination(&ca_file(database.folder(), "right.pem", &right))).await;
     stand.until_values("counter", LAST).await;
     stand
-        .until_destination("db", |view| view.counters.accepted >= u64::from(LAST) && view.counters.queued == 0)
+        .until_destination("db", |view| {
+            view.counters.accepted >= u64::from(LAST) && view.counters.queued == 0
+        })
         .await;
     let sql = "SELECT count(*) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE ssl AND application_name = 'taktwerk-gateway'";
     let secured: i64 = client.query_one(sql, &[]).await.unwrap().get(0);

@@ -5,7 +5,7 @@
 
 use crate::destination::tap::{Tap, Tapped};
 use crate::fault::Fault;
-use crate::plant::{Given, Plant, Wanted};
+use crate::plant::{Given, OnCall, Plant, Signature, Wanted};
 use crate::settings::SourceSettings;
 use crate::statistics::{Count, Statistics};
 use crate::tag::{Scaling, Tag};
@@ -266,6 +266,26 @@ impl Feed {
         Ok(position)
     }
 
+    /// Adds a method below a folder.
+    ///
+    /// # Errors
+    /// There is a node of that name, or the feed is closed.
+    pub fn add_method(
+        &self,
+        path: &[String],
+        name: &str,
+        signature: Signature,
+        on_call: OnCall,
+    ) -> Result<(), BuildError> {
+        self.0.plant.method(&self.0.name, path, name, signature, on_call)?;
+        if self.0.is_closed.load(Ordering::Relaxed) {
+            self.0
+                .plant
+                .release_one(&path.iter().map(String::as_str).chain([name]).collect::<Vec<_>>().join("/"));
+        }
+        Ok(())
+    }
+
     /// Takes a tag whose variable cannot be added. Its readings go to the destinations only.
     ///
     /// # Errors
@@ -366,6 +386,14 @@ impl Feed {
     /// Something has failed, and the source goes on.
     pub fn failed(&self, fault: &Fault) {
         self.0.statistics.failed(&fault.to_string());
+    }
+
+    /// The connection has failed, and another one is made at once. Values stay as they are meanwhile, unless that takes
+    /// longer than one look for values that do not come.
+    pub fn faltered(&self, fault: &Fault) {
+        lock(&self.0.down).get_or_insert_with(Instant::now);
+        self.0.statistics.disconnected();
+        self.failed(fault);
     }
 
     /// The source has ended with a fault.

@@ -3,14 +3,21 @@
 use crate::tag::{Access, Tag};
 use crate::value::Kind;
 use core::time::Duration;
+use futures_util::future::BoxFuture;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use taktwerk::{BuildError, Namespace, Node};
-use taktwerk_schema::EUInformation;
+use taktwerk_schema::ids::object_type_ids;
+use taktwerk_schema::{Argument, EUInformation};
+use taktwerk_server::NewEvent;
+use taktwerk_server::callback::MethodResult;
+use taktwerk_server::history::NodeHistory;
 use taktwerk_server::space::{NodeError, VariableHandle};
 use taktwerk_types::{DataValue, NodeId, QualifiedName, StatusCode, Variant};
+
+const FOLDER_TYPE: NodeId = NodeId::numeric(0, object_type_ids::FOLDER_TYPE);
 
 /// Decides on what a client writes.
 pub type OnWrite = Arc<dyn Fn(Variant) -> StatusCode + Send + Sync>;
@@ -55,13 +62,64 @@ impl Wanted {
     }
 }
 
-/// A variable of a source.
+/// Carries out what a client calls.
+pub type OnCall = Arc<dyn Fn(Vec<Variant>) -> BoxFuture<'static, MethodResult> + Send + Sync>;
+
+/// Who carries out calls now.
+type Caller = Arc<Mutex<OnCall>>;
+
+/// The arguments of a method.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Signature {
+    /// InputArguments.
+    pub inputs: Vec<Argument>,
+    /// OutputArguments.
+    pub outputs: Vec<Argument>,
+}
+
+/// What a node is.
+enum What {
+    Variable {
+        handle: VariableHandle,
+        shape: Shape,
+        /// `None` if clients cannot write.
+        writer: Option<Writer>,
+    },
+    Method {
+        signature: Signature,
+        caller: Caller,
+    },
+}
+
+impl What {
+    fn shape(&self) -> Option<&Shape> {
+        match self {
+            Self::Variable { shape, .. } => Some(shape),
+            Self::Method { .. } => None,
+        }
+    }
+
+    /// Nobody is there for clients any more.
+    fn disconnect(&self) {
+        match self {
+            Self::Variable { writer: Some(writer), .. } => {
+                *lock(writer) = Arc::new(|_| StatusCode::BAD_NO_COMMUNICATION);
+            }
+            Self::Variable { .. } => {}
+            Self::Method { caller, .. } => *lock(caller) = nobody(),
+        }
+    }
+}
+
+/// Answers calls while there is no source.
+fn nobody() -> OnCall {
+    Arc::new(|_| Box::pin(core::future::ready(Err(StatusCode::BAD_NO_COMMUNICATION))))
+}
+
+/// A node of a source.
 struct Entry {
     node: Node,
-    handle: VariableHandle,
-    shape: Shape,
-    /// `None` if clients cannot write.
-    writer: Option<Writer>,
+    what: What,
     source: Arc<str>,
     /// Whether the source has added it while it ran.
     is_found: bool,
@@ -69,6 +127,19 @@ struct Entry {
     released: Option<Instant>,
     /// Whether it was added for a source that does not run yet.
     is_staged: bool,
+}
+
+impl Entry {
+    fn new(node: Node, what: What, source: &Arc<str>, is_found: bool) -> Self {
+        Self { node, what, source: Arc::clone(source), is_found, released: None, is_staged: false }
+    }
+
+    fn take_over(&mut self, source: &Arc<str>, is_found: bool) {
+        self.released = None;
+        self.is_staged = false;
+        self.source = Arc::clone(source);
+        self.is_found = is_found;
+    }
 }
 
 /// A variable that a source may feed.
@@ -125,7 +196,8 @@ impl Plant {
             parent = match folders.get(&key).filter(is_there) {
                 Some(folder) => folder.clone(),
                 None => {
-                    let folder = parent.folder(name)?;
+                    let folder = parent.object(name).of_type(FOLDER_TYPE).organized().event_notifier();
+                    let folder = folder.add()?;
                     folders.insert(key.clone(), folder.clone());
                     folder
                 }
@@ -171,15 +243,16 @@ impl Plant {
         let mut other = None;
         if let Some(entry) = entries.get_mut(&name).filter(|entry| entry.released.is_some()) {
             self.released.fetch_sub(1, Ordering::Relaxed);
-            if entry.shape == shape {
-                entry.released = None;
-                entry.is_staged = false;
-                entry.source = Arc::clone(source);
-                entry.is_found = is_found;
-                if let Some(writer) = &entry.writer {
-                    *lock(writer) = on_write;
+            match &entry.what {
+                What::Variable { handle, shape: known, writer } if *known == shape => {
+                    if let Some(writer) = writer {
+                        *lock(writer) = on_write;
+                    }
+                    let handle = handle.clone();
+                    entry.take_over(source, is_found);
+                    return Ok(Given { handle, is_kept: true });
                 }
-                return Ok(Given { handle: entry.handle.clone(), is_kept: true });
+                _ => {}
             }
             other = entries.remove(&name);
         }
@@ -190,10 +263,8 @@ impl Plant {
             self.delete(&[other.node]);
         }
         let (node, handle, writer) = self.add(tag, &shape, on_write)?;
-        let source = Arc::clone(source);
-        let (handle_too, released, is_staged) = (handle.clone(), None, false);
-        let entry = Entry { node, handle: handle_too, shape, writer, source, is_found, released, is_staged };
-        lock(&self.entries).insert(name, entry);
+        let what = What::Variable { handle: handle.clone(), shape, writer };
+        self.insert(name, Entry::new(node, what, source, is_found));
         Ok(Given { handle, is_kept: false })
     }
 
@@ -217,9 +288,9 @@ impl Plant {
         }
         let shape = Shape::of(tag, kind, every);
         let (node, handle, writer) = self.add(tag, &shape, Arc::new(|_| StatusCode::BAD_NO_COMMUNICATION))?;
-        let (source, released) = (Arc::clone(source), Some(Instant::now()));
-        let entry = Entry { node, handle, shape, writer, source, is_found: false, released, is_staged: true };
-        lock(&self.entries).insert(name, entry);
+        let what = What::Variable { handle, shape, writer };
+        let entry = Entry::new(node, what, source, false);
+        self.insert(name, Entry { released: Some(Instant::now()), is_staged: true, ..entry });
         self.released.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
@@ -271,6 +342,89 @@ impl Plant {
         Ok((variable.node().clone(), variable.handle().clone(), writer))
     }
 
+    /// The method of a source, below a folder. One that is there, looks the same and has nobody to carry it out is taken
+    /// over.
+    ///
+    /// # Errors
+    /// There is a node of that name.
+    pub fn method(
+        &self,
+        source: &Arc<str>,
+        path: &[String],
+        name: &str,
+        signature: Signature,
+        on_call: OnCall,
+    ) -> Result<(), BuildError> {
+        let full = path.iter().map(String::as_str).chain([name]).collect::<Vec<_>>().join("/");
+        let mut entries = lock(&self.entries);
+        let mut other = None;
+        if let Some(entry) = entries.get_mut(&full).filter(|entry| entry.released.is_some()) {
+            self.released.fetch_sub(1, Ordering::Relaxed);
+            match &entry.what {
+                What::Method { signature: known, caller } if *known == signature => {
+                    *lock(caller) = on_call;
+                    entry.take_over(source, true);
+                    return Ok(());
+                }
+                _ => other = entries.remove(&full),
+            }
+        }
+        drop(entries);
+        if let Some(other) = other {
+            self.delete(&[other.node]);
+        }
+        let caller: Caller = Arc::new(Mutex::new(on_call));
+        let asked = Arc::clone(&caller);
+        let method = self.folder(path)?.method(name);
+        let Signature { inputs, outputs } = signature.clone();
+        let node = method.dynamic_handler(inputs, outputs, move |_, inputs| {
+            let call = Arc::clone(&*lock(&asked));
+            call(inputs)
+        })?;
+        self.insert(full, Entry::new(node, What::Method { signature, caller }, source, true));
+        Ok(())
+    }
+
+    fn insert(&self, name: String, entry: Entry) {
+        lock(&self.entries).insert(name, entry);
+    }
+
+    /// Lets clients read the history of a variable from a store that is not the server's.
+    ///
+    /// # Errors
+    /// There is no such variable.
+    pub fn keep_history(&self, name: &str, history: NodeHistory) -> Result<(), BuildError> {
+        let id = self.id(name);
+        Ok(self.namespace.space().set_history(&id, history, false, false, taktwerk_net::clock::wall())?)
+    }
+
+    /// The node of a folder or variable, where its events come from. A folder is added if it is not there.
+    #[must_use]
+    pub fn notifier(&self, path: &[String], is_folder: bool) -> Option<Node> {
+        match self.namespace.node(self.id(&path.join("/"))) {
+            Ok(node) => Some(node),
+            Err(_) if is_folder => self.folder(path).ok(),
+            Err(_) => None,
+        }
+    }
+
+    /// Raises an event of one of the nodes.
+    pub fn raise(&self, event: NewEvent) {
+        self.namespace.space().raise(event, taktwerk_net::clock::wall());
+    }
+
+    /// A number that another one follows whenever the state of an alarm of the server changes.
+    #[must_use]
+    pub fn alarm_changes(&self) -> u64 {
+        self.namespace.space().alarms().map_or(0, |alarms| alarms.changes())
+    }
+
+    /// The id of the node of a path and name.
+    #[must_use]
+    pub fn id(&self, name: &str) -> NodeId {
+        NodeId::string(self.namespace.index(), name)
+    }
+
     /// The variables of a source are not fed any more. They stay until they are taken over or deleted.
     pub fn release(&self, source: &str) {
         let now = Instant::now();
@@ -278,9 +432,7 @@ impl Plant {
             if &*entry.source == source && entry.released.is_none() {
                 entry.released = Some(now);
                 self.released.fetch_add(1, Ordering::Relaxed);
-                if let Some(writer) = &entry.writer {
-                    *lock(writer) = Arc::new(|_| StatusCode::BAD_NO_COMMUNICATION);
-                }
+                entry.what.disconnect();
             }
         }
     }
@@ -300,7 +452,7 @@ impl Plant {
         self.remove(|name, entry| {
             let is_over = |since: Instant| !entry.is_found || since.elapsed() >= grace;
             let is_free = &*entry.source == source && !entry.is_staged && entry.released.is_some_and(is_over);
-            is_free && wanted.0.get(name) != Some(&entry.shape)
+            is_free && !(wanted.0.contains_key(name) && wanted.0.get(name) == entry.what.shape())
         });
     }
 
@@ -345,7 +497,7 @@ impl Plant {
         let properties: Vec<Node> = variables
             .iter()
             .flat_map(|node| {
-                let names = ["EURange", "EngineeringUnits"];
+                let names = ["EURange", "EngineeringUnits", "InputArguments", "OutputArguments"];
                 names.into_iter().filter_map(|name| node.child_named(&QualifiedName::new(0, name)).ok())
             })
             .collect();
@@ -356,10 +508,11 @@ impl Plant {
     pub fn age(&self, source: &str, now: taktwerk_types::UtcTime) {
         for entry in lock(&self.entries).values() {
             if &*entry.source == source && entry.released.is_some() {
-                let last = entry.handle.get();
+                let What::Variable { handle, .. } = &entry.what else { continue };
+                let last = handle.get();
                 if let (Some(value), false) = (last.value, last.status.unwrap_or_default().is_bad()) {
                     let status = StatusCode::UNCERTAIN_LAST_USABLE_VALUE;
-                    entry.handle.set_with(value, status, now, now);
+                    handle.set_with(value, status, now, now);
                 }
             }
         }
@@ -368,7 +521,10 @@ impl Plant {
     /// The value of the tag with a path and name, such as `Line 1/Oven/Temperature`.
     #[must_use]
     pub fn value(&self, path: &str) -> Option<DataValue> {
-        lock(&self.entries).get(path).map(|entry| entry.handle.get())
+        match &lock(&self.entries).get(path)?.what {
+            What::Variable { handle, .. } => Some(handle.get()),
+            What::Method { .. } => None,
+        }
     }
 }
 

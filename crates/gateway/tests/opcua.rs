@@ -8,10 +8,12 @@ use stand::{MS, Stand};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use taktwerk::alarms::{Method, Operation};
+use taktwerk::history::{HistoryStore, HistoryValue, MemoryStore};
 use taktwerk::{Client, RunningServer, Server, Unit, Variable};
 use taktwerk_gateway::offer::Question;
 use taktwerk_gateway::{GatewayConfig, discover};
-use taktwerk_types::{BuiltInType, NodeId, StatusCode, UaString, Variant};
+use taktwerk_types::{BuiltInType, NodeId, StatusCode, UaString, UtcTime, Variant};
 use tokio::time::sleep;
 
 struct Other {
@@ -159,6 +161,213 @@ async fn a_server_that_accepts_and_says_nothing_is_given_up_in_time() {
     assert_eq!(error, format!("connection to {address} timed out after 300ms"));
     let other = stand.source("ok").statistics;
     assert!(other.answers > 20 && other.missed == 0, "{other:?}");
+    stand.end().await;
+}
+
+/// What a mirrored server can do besides values.
+struct Rich {
+    server: RunningServer,
+    boiler: taktwerk::Node,
+    leak: taktwerk::alarms::Alarm,
+}
+
+fn rich() -> Rich {
+    let store = Arc::new(MemoryStore::new(10_000));
+    let server =
+        Server::builder().bind("127.0.0.1:0").anonymous().history(Arc::clone(&store) as _).build().unwrap();
+    let plant = server.namespace("urn:example:plant").folder("Plant").unwrap();
+    let boiler = plant.object("Boiler").event_notifier().add().unwrap();
+    let temperature = boiler.variable("Temperature", 1.0).historize().add().unwrap();
+    boiler
+        .method("Divide")
+        .inputs(["dividend", "divisor"])
+        .outputs(["quotient"])
+        .handler(|_, (dividend, divisor): (i32, i32)| {
+            Ok((dividend.checked_div(divisor).ok_or(StatusCode::BAD_OUT_OF_RANGE)?,))
+        })
+        .unwrap();
+    boiler.method("Wait").async_handler(|_, (): ()| async { Ok(()) }).unwrap();
+    let leak = boiler.alarm("Leak").severity(900).confirm().add().unwrap();
+    let key = server.space().node_key(temperature.id());
+    let past = (0..5).map(|at| {
+        let (status, value) = (StatusCode::GOOD, Variant::from(10.0 + f64::from(at)));
+        (key.clone(), HistoryValue { source: time(at), server: time(at), status, value })
+    });
+    store.append(&past.collect::<Vec<_>>()).unwrap();
+    Rich { server: server.spawn().unwrap(), boiler, leak }
+}
+
+/// Seconds after a noon in the past.
+fn time(second: u8) -> UtcTime {
+    UtcTime::parse(&format!("2026-03-04T12:00:0{second}Z")).unwrap()
+}
+
+const MIRROR: &str = "mirror = \"nsu=urn:example:plant;s=Plant\"";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn methods_are_called_through() {
+    let rich = rich();
+    let stand = Stand::new(&source(&rich.server, MIRROR)).await;
+    stand.until_there("up/Boiler/Wait").await;
+    let boiler = "nsu=urn:taktwerk:gateway;s=up/Boiler";
+    let method = "nsu=urn:taktwerk:gateway;s=up/Boiler/Divide";
+    let call = async |inputs: (i32, i32)| stand.client.call::<_, (i32,)>(boiler, method, inputs).await;
+    assert_eq!(call((7, 2)).await.unwrap(), (3,));
+    assert_eq!(call((7, 0)).await.unwrap_err().status(), StatusCode::BAD_OUT_OF_RANGE);
+    // Arguments are checked here as there.
+    let wrong = stand.client.call::<_, (i32,)>(boiler, method, ("a".to_owned(), 1)).await;
+    assert_eq!(wrong.unwrap_err().status(), StatusCode::BAD_INVALID_ARGUMENT);
+    stand.client.call::<_, ()>(boiler, "nsu=urn:taktwerk:gateway;s=up/Boiler/Wait", ()).await.unwrap();
+    rich.server.stop(Duration::ZERO);
+    let end = std::time::Instant::now() + Duration::from_secs(20);
+    while call((7, 2)).await.map_err(|error| error.status()) != Err(StatusCode::BAD_NO_COMMUNICATION) {
+        assert!(std::time::Instant::now() < end);
+        sleep(20 * MS).await;
+    }
+    stand.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn methods_and_events_are_left_out_where_nobody_wants_them() {
+    let rich = rich();
+    let more = format!("{MIRROR}\nmethods = false\nevents = false");
+    let stand = Stand::new(&source(&rich.server, &more)).await;
+    stand.value("up/Boiler/Temperature", 1.0).await;
+    assert_eq!(stand.read("up/Boiler/Divide").await.status(), StatusCode::BAD_NODE_ID_UNKNOWN);
+    stand.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn history_is_read_from_the_server_that_keeps_it() {
+    use taktwerk::client::{HistoryQuery, HistoryRange};
+    let rich = rich();
+    let times: Vec<UtcTime> = (0..5).map(time).collect();
+    let stand = Stand::new(&source(&rich.server, MIRROR)).await;
+    stand.value("up/Boiler/Temperature", 1.0).await;
+    let node = "nsu=urn:taktwerk:gateway;s=up/Boiler/Temperature";
+    let read = async |range: HistoryRange| {
+        let page = stand.client.history(node, HistoryQuery::raw(range)).await.unwrap();
+        page.values.iter().map(|value| value.value.as_ref().unwrap().as_f64().unwrap()).collect::<Vec<_>>()
+    };
+    let all = HistoryRange::between(times[0], UtcTime::parse("2026-03-05T00:00:00Z").unwrap());
+    assert_eq!(read(all).await, [10.0, 11.0, 12.0, 13.0, 14.0]);
+    assert_eq!(read(HistoryRange::between(times[1], times[3])).await, [11.0, 12.0]);
+    assert_eq!(read(HistoryRange::between(times[3], times[0])).await, [13.0, 12.0, 11.0]);
+    let before = HistoryRange { start: None, ..HistoryRange::before(times[4], 2) };
+    assert_eq!(read(before).await.len(), 2);
+    rich.server.stop(Duration::ZERO);
+    stand.until("up/Boiler/Temperature", |value| value.status() != StatusCode::GOOD).await;
+    let away = stand.client.history(node, HistoryQuery::raw(HistoryRange::between(times[1], times[3]))).await;
+    assert_eq!(away.unwrap_err().status(), StatusCode::BAD_NO_COMMUNICATION);
+    stand.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_come_from_the_node_that_mirrors_their_source() {
+    use taktwerk::client::{Item, Update};
+    use taktwerk_client::EventQuery;
+    let rich = rich();
+    let stand = Stand::new(&source(&rich.server, MIRROR)).await;
+    stand.until_there("up/Boiler/Temperature").await;
+    let boiler = NodeId::string(2, "up/Boiler");
+    let mut subscription = stand.client.subscribe(20 * MS).await.unwrap();
+    let query = ["EventType", "SourceNode", "SourceName", "Message", "Severity", "Time", "EventId"]
+        .iter()
+        .fold(EventQuery::new(), |query, name| query.select(name));
+    subscription.monitor_item(Item::events(boiler.clone(), query)).await.unwrap();
+    let time = time(0);
+    // Until the gateway listens, nobody does.
+    let end = std::time::Instant::now() + Duration::from_secs(20);
+    let mut ids = Vec::new();
+    let fields = loop {
+        assert!(std::time::Instant::now() < end);
+        // DeviceFailureEventType, a subtype of SystemEventType.
+        let event = rich.boiler.event(2131u32).severity(700).message("Pump 7 has stopped").time(time);
+        ids.extend(event.emit());
+        let next = tokio::time::timeout(200 * MS, subscription.next()).await;
+        if let Ok(Some(Update::Event(_, fields))) = next {
+            break fields;
+        }
+    };
+    let expected: [Variant; 6] = [
+        NodeId::numeric(0, 2131).into(),
+        boiler.into(),
+        "Boiler".into(),
+        taktwerk_types::LocalizedText::from("Pump 7 has stopped").into(),
+        700u16.into(),
+        time.into(),
+    ];
+    assert_eq!(fields[..6], expected);
+    assert!(ids.iter().any(|id| fields[6] == Variant::ByteString(id.clone())), "{fields:?}");
+    stand.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn alarms_are_shown_acknowledged_and_confirmed_through() {
+    let rich = rich();
+    rich.leak.set_active_with(true, 900, "The leak detector has tripped");
+    let stand = Stand::new(&source(&rich.server, MIRROR)).await;
+    let until = async |what: &str, holds: &(dyn Fn() -> bool + Sync)| {
+        let end = std::time::Instant::now() + Duration::from_secs(20);
+        while !holds() {
+            assert!(std::time::Instant::now() < end, "{what}: {:?}", stand.source("up"));
+            sleep(20 * MS).await;
+        }
+    };
+    let here = stand.server.conditions();
+    let state = || here.all().pop().map(|view| view.state);
+    until("it is active here", &|| state().is_some_and(|state| state.active && !state.acked)).await;
+    let operators = stand.client.conditions();
+    let alarm = operators.list().await.unwrap().pop().unwrap();
+    assert_eq!((alarm.name.as_str(), alarm.severity), ("Leak", 900));
+    assert_eq!(alarm.message, "The leak detector has tripped");
+    assert_eq!(alarm.source, NodeId::string(2, "up/Boiler"));
+    operators.acknowledge(&alarm, "seen").await.unwrap();
+    let there = || rich.leak.view().unwrap().state;
+    until("it is acknowledged there", &|| there().acked).await;
+    assert_eq!(there().comment.text.as_str(), "seen");
+    rich.leak.set_active_with(false, 900, "dry");
+    until("it is inactive here", &|| state().is_some_and(|state| !state.active && !state.confirmed)).await;
+    let alarm = operators.list().await.unwrap().pop().unwrap();
+    operators.confirm(&alarm, "repaired").await.unwrap();
+    until("it is confirmed there", &|| there().confirmed).await;
+    // It comes again, and is acknowledged there.
+    rich.leak.set_active_with(true, 950, "again");
+    until("it is active again", &|| state().is_some_and(|state| state.active && !state.acked)).await;
+    let view = rich.leak.view().unwrap();
+    let operation = Operation::new(Method::Acknowledge).event(view.event_id).comment("seen there").by("olaf");
+    rich.leak.operate(&operation).unwrap();
+    until("it is acknowledged here", &|| state().is_some_and(|state| state.acked)).await;
+    assert_eq!(state().unwrap().comment.text.as_str(), "seen there");
+    stand.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_servers_the_other_one_takes_over() {
+    let (first, second) = (other("127.0.0.1:0"), other("127.0.0.1:0"));
+    first.temperature.set(1.0);
+    second.temperature.set(2.0);
+    let text = source(&first.server, MIRROR).replace(
+        &format!("\"{}\"", first.server.url()),
+        &format!("[\"{}\", \"{}\"]", first.server.url(), second.server.url()),
+    );
+    // A pause after each failure would be seen.
+    let text = text.replace("retry = \"50 ms\"", "retry = \"10 s\"").replace("200 ms", "10 s");
+    let stand = Stand::new(&text).await;
+    stand.value("up/Boiler/Temperature", 1.0).await;
+    let tags = stand.source("up").tags;
+    let address = first.server.addresses()[0].to_string();
+    first.server.stop(Duration::ZERO);
+    stand.value("up/Boiler/Temperature", 2.0).await;
+    stand.write("up/Boiler/Setpoint", 71.0).await.unwrap();
+    stand.value("up/Boiler/Setpoint", 71.0).await;
+    let counted = stand.source("up").statistics;
+    assert_eq!((stand.source("up").tags, counted.connections), (tags, 2));
+    // And back.
+    let again = other(&address);
+    again.temperature.set(3.0);
+    second.server.stop(Duration::ZERO);
+    stand.value("up/Boiler/Temperature", 3.0).await;
     stand.end().await;
 }
 

@@ -1,14 +1,15 @@
 //! Connections to other OPC UA servers, for sources and destinations.
 
 use crate::fault::Fault;
-use crate::fields::{Fields, Mistake};
+use crate::fields::{Fields, Mistake, Setting};
 use crate::value::Kind;
 use core::time::Duration;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use taktwerk::Client;
 use taktwerk::client::Error;
 use taktwerk_client::{ClientError, ReconnectPolicy, Security as Wanted};
-use taktwerk_types::{BuiltInType, ExpandedNodeId, NodeId, StatusCode, Variant};
+use taktwerk_types::{BuiltInType, ExpandedNodeId, NodeId, StatusCode, UaString, Variant};
 
 /// How connections are secured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +21,10 @@ enum Security {
 /// Another server, and how to connect to it.
 #[derive(Debug)]
 pub struct Remote {
-    url: String,
+    /// Where it is; several for servers that stand for each other.
+    urls: Vec<String>,
+    /// The one that is used.
+    current: AtomicUsize,
     security: Security,
     pki: PathBuf,
     user: Option<(String, PathBuf)>,
@@ -32,14 +36,25 @@ impl Remote {
     /// # Errors
     /// The first mistake.
     pub fn take(fields: &mut Fields) -> Result<Self, Mistake> {
-        let (line, url) = fields.required("url", "\"opc.tcp://plc:4840\"")?;
-        if !url.starts_with("opc.tcp://") || url.len() < 11 || url.contains(char::is_whitespace) {
-            let problem = format!("{url:?} is no URL of an OPC UA server");
-            return Err(fields.mistake_in(line, "url", problem, "write \"opc.tcp://host:4840\""));
+        let (line, urls) = match fields.get("url") {
+            Some(Setting::List(_)) => (fields.line(), fields.texts("url")?.unwrap_or_default()),
+            _ => {
+                let (line, url) = fields.required("url", "\"opc.tcp://plc:4840\"")?;
+                (line, vec![url])
+            }
+        };
+        if urls.is_empty() {
+            return Err(fields.mistake_in(line, "url", "is empty", "write \"opc.tcp://host:4840\""));
         }
-        if url.contains('@') {
-            let hint = "write user = \"NAME\" and password_file = \"FILE\"";
-            return Err(fields.mistake_in(line, "url", "users do not belong into the URL", hint));
+        for url in &urls {
+            if !url.starts_with("opc.tcp://") || url.len() < 11 || url.contains(char::is_whitespace) {
+                let problem = format!("{url:?} is no URL of an OPC UA server");
+                return Err(fields.mistake_in(line, "url", problem, "write \"opc.tcp://host:4840\""));
+            }
+            if url.contains('@') {
+                let hint = "write user = \"NAME\" and password_file = \"FILE\"";
+                return Err(fields.mistake_in(line, "url", "users do not belong into the URL", hint));
+            }
         }
         let pki = fields.text("pki")?;
         let security = fields.word("security", &[("none", Security::None), ("best", Security::Best)])?;
@@ -60,27 +75,46 @@ impl Remote {
             return Err(fields.mistake("the password would cross the network readably", hint));
         }
         let pki = beside(fields, pki.as_deref().unwrap_or("pki-gateway"));
-        Ok(Self { url, security, pki, user })
+        Ok(Self { urls, current: AtomicUsize::new(0), security, pki, user })
     }
 
     /// What it is, in a few words.
     #[must_use]
     pub fn describe(&self) -> String {
-        format!("OPC UA {}", self.url)
+        format!("OPC UA {}", self.urls.join(" or "))
     }
 
     /// Host and port, for messages.
     #[must_use]
     pub fn target(&self) -> &str {
-        self.url.trim_start_matches("opc.tcp://")
+        self.url().trim_start_matches("opc.tcp://")
     }
 
-    /// Connects. A connection that breaks is not made again.
+    fn url(&self) -> &str {
+        let at = self.current.load(Ordering::Relaxed) % self.urls.len().max(1);
+        self.urls.get(at).map_or("", String::as_str)
+    }
+
+    /// How many servers stand for each other.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.urls.len()
+    }
+
+    /// The next one is to be used.
+    pub fn turn(&self) {
+        self.current.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Connects. A connection that breaks is not made again. After a failure, also if this is given up before it has
+    /// ended, the next one of several servers is tried.
     ///
     /// # Errors
     /// There is no connection, or no trust.
     pub async fn connect(&self, session: &str, deadline: Duration) -> Result<Client, Fault> {
-        let mut builder = Client::builder(&self.url)
+        let (url, target) = (self.url().to_owned(), self.target().to_owned());
+        let current = self.current.fetch_add(1, Ordering::Relaxed);
+        let mut builder = Client::builder(&url)
             .application_name("Taktwerk gateway")
             .session_name(session)
             .request_timeout(deadline)
@@ -105,10 +139,12 @@ impl Remote {
             let password = password.map_err(|error| Fault::connect(file.display().to_string(), &error))?;
             builder = builder.user(user, password.trim_end_matches(['\r', '\n']));
         }
-        builder
+        let client = builder
             .connect()
             .await
-            .map_err(|error| Fault::Connect { target: self.target().to_owned(), reason: self.reason(&error) })
+            .map_err(|error| Fault::Connect { target, reason: self.reason(&error) })?;
+        self.current.store(current, Ordering::Relaxed);
+        Ok(client)
     }
 
     /// Why there is no connection, and what to do if certificates are the reason.
@@ -138,6 +174,18 @@ impl Remote {
 /// A path that starts from the folder of the configuration file.
 fn beside(fields: &Fields, path: &str) -> PathBuf {
     fields.path().parent().map(|folder| folder.join(path)).unwrap_or_else(|| PathBuf::from(path))
+}
+
+/// A node as a text that means the same after the server has started again, when an index may be another one.
+#[must_use]
+pub fn address(node: &NodeId, namespaces: &[UaString]) -> String {
+    match namespaces.get(usize::from(node.namespace_index)) {
+        Some(uri) if node.namespace_index > 0 => {
+            let node_id = NodeId { namespace_index: 0, identifier: node.identifier.clone() };
+            ExpandedNodeId { node_id, namespace_uri: uri.clone(), server_index: 0 }.to_string()
+        }
+        _ => node.to_string(),
+    }
 }
 
 /// Checks that a text is a NodeId.
@@ -194,12 +242,34 @@ pub fn kind_of(data_type: &NodeId, value: Option<&Variant>) -> Option<Kind> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fields::Sections;
+    use std::path::Path;
     use taktwerk_crypto::CryptoError;
+
+    #[test]
+    fn several_servers_stand_for_each_other() {
+        let remote = |url: &str| {
+            let text = format!("[[source]]\nurl = {url}\n");
+            Remote::take(&mut Sections::parse(Path::new("g"), &text).unwrap().sources[0])
+        };
+        let two = remote("[\"opc.tcp://a:1\", \"opc.tcp://b:2\"]").unwrap();
+        assert_eq!((two.describe().as_str(), two.count()), ("OPC UA opc.tcp://a:1 or opc.tcp://b:2", 2));
+        assert_eq!(two.target(), "a:1");
+        two.turn();
+        assert_eq!(two.target(), "b:2");
+        two.turn();
+        assert_eq!(two.target(), "a:1");
+        assert_eq!(remote("\"opc.tcp://a\"").unwrap().count(), 1);
+        for wrong in ["[]", "[\"opc.tcp://a\", \"b\"]", "[1]", "\"opc.tcp://u@a\"", "7"] {
+            assert_eq!(remote(wrong).unwrap_err().key, "url", "{wrong}");
+        }
+    }
 
     #[test]
     fn a_lack_of_trust_says_what_to_do_at_which_end() {
         let remote = Remote {
-            url: "opc.tcp://plc".to_owned(),
+            urls: vec!["opc.tcp://plc".to_owned()],
+            current: AtomicUsize::new(0),
             security: Security::Best,
             pki: PathBuf::from("pki-gateway"),
             user: None,

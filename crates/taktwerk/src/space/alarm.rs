@@ -69,6 +69,14 @@ impl Node {
         AlarmBuilder::new(self.clone(), Kind::Set).name(name)
     }
 
+    /// The alarm of a name that was added before.
+    #[must_use]
+    pub fn alarm_named(&self, name: &str) -> Option<Alarm> {
+        let id = self.child_id(name);
+        let view = self.space.condition(&id)?;
+        Some(Alarm { space: self.space.clone(), id, severity: view.state.severity })
+    }
+
     /// Begins a question to operators (DialogConditionType). The first response is the default, the last one cancels. It is
     /// asked with [`Alarm::ask`].
     pub fn dialog(&self, name: &str, prompt: &str, responses: &[&str]) -> AlarmBuilder {

@@ -158,6 +158,27 @@ impl MethodBuilder {
         self.add::<I, O>(run)
     }
 
+    /// Adds the method with arguments that are known only when the program runs, such as those of another server's method,
+    /// and an asynchronous function. Names that were given before are not used.
+    ///
+    /// # Errors
+    /// The id is taken.
+    pub fn dynamic_handler<F>(
+        self,
+        inputs: Vec<Argument>,
+        outputs: Vec<Argument>,
+        run: impl Fn(CallContext, Vec<Variant>) -> F + Send + Sync + 'static,
+    ) -> Result<Node, BuildError>
+    where
+        F: Future<Output = Result<Vec<Variant>, StatusCode>> + Send + 'static,
+    {
+        let handler = move |context: &CallContext, inputs: Vec<Variant>| {
+            MethodCall::Later(Box::pin(run(context.clone(), inputs)))
+        };
+        let wrapped = |arguments: Vec<Argument>| arguments.into_iter().map(Struct).collect();
+        self.add_handler(Arc::new(Handler(handler)), wrapped(inputs), wrapped(outputs))
+    }
+
     fn add<I: Arguments, O: Arguments>(
         self,
         run: impl Fn(&CallContext, I) -> MethodCall + Send + Sync + 'static,
@@ -166,11 +187,20 @@ impl MethodBuilder {
             Ok(inputs) => run(context, inputs),
             Err(_) => MethodCall::Now(Err(StatusCode::BAD_INVALID_ARGUMENT)),
         };
-        let Self { parent, name, mut texts, inputs, outputs } = self;
-        let inputs = arguments(&name, "inputs", &inputs, &I::types())?;
-        let outputs = arguments(&name, "outputs", &outputs, &O::types())?;
+        let inputs = arguments(&self.name, "inputs", &self.inputs, &I::types())?;
+        let outputs = arguments(&self.name, "outputs", &self.outputs, &O::types())?;
+        self.add_handler(Arc::new(Handler(handler)), inputs, outputs)
+    }
+
+    fn add_handler(
+        self,
+        handler: Arc<dyn MethodHandler>,
+        inputs: Vec<Struct<Argument>>,
+        outputs: Vec<Struct<Argument>>,
+    ) -> Result<Node, BuildError> {
+        let Self { parent, name, mut texts, .. } = self;
         let id = texts.id.take().unwrap_or_else(|| parent.child_id(&name));
-        let spec = NodeSpec::method(id.clone(), parent.child_name(&name), Some(Arc::new(Handler(handler))));
+        let spec = NodeSpec::method(id.clone(), parent.child_name(&name), Some(handler));
         parent.add(texts.apply(spec), reference_type_ids::HAS_COMPONENT, None)?;
         let node = Node { space: parent.space, id, namespace: parent.namespace };
         if !inputs.is_empty() {

@@ -3,9 +3,10 @@
 use super::{MethodBuilder, ObjectBuilder, Space, Variable, VariableBuilder, now, ns0};
 use crate::error::BuildError;
 use crate::value::{Initial, Value};
+use std::sync::Arc;
 use taktwerk_schema::ids::{object_ids, reference_type_ids, variable_type_ids};
-use taktwerk_server::space::NodeSpec;
 use taktwerk_server::space::build::Under;
+use taktwerk_server::space::{AddressSpace, NodeSpec};
 use taktwerk_types::{Identifier, LocalizedText, NodeId, QualifiedName};
 
 /// A namespace of a server. Nodes are added to it below the Objects folder, or below other nodes.
@@ -25,6 +26,12 @@ impl Namespace {
     #[must_use]
     pub fn index(&self) -> u16 {
         self.index
+    }
+
+    /// The server's address space, for what the builders do not have.
+    #[must_use]
+    pub fn space(&self) -> &Arc<AddressSpace> {
+        &self.space
     }
 
     /// The Objects folder, with children in this namespace.

@@ -2,13 +2,15 @@
 
 use crate::fault::Fault;
 use crate::opcua::kind_of;
+use crate::plant::Signature;
 use crate::value::Kind;
 use std::collections::{HashMap, HashSet};
 use taktwerk::Client;
 use taktwerk::client::Attribute;
 use taktwerk::client::BrowseOptions;
-use taktwerk_schema::{EUInformation, NodeClass, Range};
-use taktwerk_types::{DataValue, NodeId, Variant};
+use taktwerk_schema::ids::reference_type_ids;
+use taktwerk_schema::{Argument, BrowseDirection, EUInformation, NodeClass, Range};
+use taktwerk_types::{ArrayValues, DataValue, NodeId, Variant};
 
 /// Nodes that are browsed in one request.
 const BROWSE_MAX: usize = 500;
@@ -23,6 +25,7 @@ pub(super) struct Found {
     pub(super) path: Vec<String>,
     pub(super) kind: Kind,
     pub(super) is_writable: bool,
+    pub(super) has_history: bool,
     pub(super) range: Option<(f64, f64)>,
     pub(super) units: Option<EUInformation>,
     pub(super) description: Option<String>,
@@ -35,26 +38,51 @@ struct Seen {
     properties: HashMap<String, NodeId>,
 }
 
-/// The variables below a node, without those of namespace 0: every server has them, and nobody wants to see them twice. `full` says that there were more than `most`.
-pub(super) async fn variables(
+/// What there is below a node.
+#[derive(Debug, Default)]
+pub(super) struct Subtree {
+    pub(super) variables: Vec<Found>,
+    pub(super) methods: Vec<Method>,
+    /// The objects with the names from the root to them; the root has none.
+    pub(super) objects: Vec<(NodeId, Vec<String>)>,
+    /// Whether there was more than was wanted.
+    pub(super) is_cut: bool,
+}
+
+/// A method of an object of the other server.
+#[derive(Debug)]
+pub(super) struct Method {
+    pub(super) object: NodeId,
+    pub(super) node: NodeId,
+    /// The names from the root to the object.
+    pub(super) path: Vec<String>,
+    pub(super) name: String,
+    pub(super) signature: Signature,
+}
+
+/// What there is below a node, without what belongs to namespace 0: every server has that, and nobody wants to see it
+/// twice. At most `most` variables and as many methods.
+pub(super) async fn subtree(
     client: &Client,
     target: &str,
     root: NodeId,
     depth_max: usize,
     most: usize,
-) -> Result<(Vec<Found>, bool), Fault> {
+) -> Result<Subtree, Fault> {
     let fail = |error: taktwerk::client::Error| Fault::other(target, error);
     let mut seen: Vec<Seen> = Vec::new();
+    let mut methods: Vec<Method> = Vec::new();
+    let mut objects = vec![(root.clone(), Vec::new())];
     let mut visited: HashSet<NodeId> = HashSet::from([root.clone()]);
     // The variable above, for properties; the path.
     let mut level: Vec<(NodeId, Option<usize>, Vec<String>)> = vec![(root, None, Vec::new())];
-    let mut full = false;
+    let mut is_cut = false;
     for _ in 0..depth_max {
         let mut next = Vec::new();
         for part in level.chunks(BROWSE_MAX) {
             let nodes = part.iter().map(|(node, ..)| node.clone());
             let results = client.browse_many(nodes, &BrowseOptions::default()).await.map_err(fail)?;
-            for ((_, above, path), result) in part.iter().zip(results) {
+            for ((parent, above, path), result) in part.iter().zip(results) {
                 for reference in result.unwrap_or_default() {
                     let Some(node) = reference.node_id.local().cloned() else { continue };
                     let name = name_of(reference.browse_name.name.as_str());
@@ -62,18 +90,35 @@ pub(super) async fn variables(
                         above.properties.entry(name).or_insert(node);
                         continue;
                     }
-                    if node.ns0().is_some() || !visited.insert(node.clone()) {
+                    if node.ns0().is_some() {
+                        continue;
+                    }
+                    // Objects of a type often have the type's own method node.
+                    if reference.node_class == NodeClass::METHOD {
+                        if methods.len() < most {
+                            let signature = Signature::default();
+                            let (object, path) = (parent.clone(), path.clone());
+                            methods.push(Method { object, node, path, name, signature });
+                        } else {
+                            is_cut = true;
+                        }
+                        continue;
+                    }
+                    if !visited.insert(node.clone()) {
                         continue;
                     }
                     let mut path = path.clone();
                     path.push(name);
                     match reference.node_class {
-                        NodeClass::OBJECT => next.push((node, None, path)),
+                        NodeClass::OBJECT => {
+                            objects.push((node.clone(), path.clone()));
+                            next.push((node, None, path));
+                        }
                         NodeClass::VARIABLE if seen.len() < most => {
                             next.push((node.clone(), Some(seen.len()), path.clone()));
                             seen.push(Seen { node, path, properties: HashMap::new() });
                         }
-                        NodeClass::VARIABLE => full = true,
+                        NodeClass::VARIABLE => is_cut = true,
                         _ => {}
                     }
                 }
@@ -84,8 +129,119 @@ pub(super) async fn variables(
         }
         level = next;
     }
-    let found = describe(client, seen).await.map_err(fail)?;
-    Ok((found, full))
+    let variables = describe(client, seen).await.map_err(fail)?;
+    let methods = sign(client, methods).await.map_err(fail)?;
+    Ok(Subtree { variables, methods, objects, is_cut })
+}
+
+/// Reads the arguments of methods. Methods with arguments that mean something only on their own server are left out.
+async fn sign(client: &Client, methods: Vec<Method>) -> Result<Vec<Method>, taktwerk::client::Error> {
+    let mut found: HashMap<NodeId, Option<Signature>> = HashMap::new();
+    let nodes: Vec<NodeId> =
+        methods.iter().map(|method| method.node.clone()).collect::<HashSet<_>>().into_iter().collect();
+    let mut bases = Bases::default();
+    for part in nodes.chunks(BROWSE_MAX) {
+        let results = client.browse_many(part.iter().cloned(), &BrowseOptions::default()).await?;
+        for (node, result) in part.iter().zip(results) {
+            let mut signature = Some(Signature::default());
+            for reference in result.unwrap_or_default() {
+                let Some(property) = reference.node_id.local().cloned() else { continue };
+                let is_input = match reference.browse_name.name.as_str() {
+                    "InputArguments" => true,
+                    "OutputArguments" => false,
+                    _ => continue,
+                };
+                let value = client.read_many([(property, Attribute::Value)]).await?;
+                let arguments = arguments(value.into_iter().next().unwrap_or_default());
+                let arguments = portable(client, &mut bases, arguments).await?;
+                signature = signature.zip(arguments).map(|(signature, arguments)| match is_input {
+                    true => Signature { inputs: arguments, ..signature },
+                    false => Signature { outputs: arguments, ..signature },
+                });
+            }
+            found.insert(node.clone(), signature);
+        }
+    }
+    let signed = methods.into_iter().filter_map(|method| {
+        let signature = found.get(&method.node)?.clone()?;
+        Some(Method { signature, ..method })
+    });
+    Ok(signed.collect())
+}
+
+/// The arguments in the value of a property; `None` if they cannot be read.
+fn arguments(value: DataValue) -> Option<Vec<Argument>> {
+    match value.value {
+        Some(Variant::Array(array)) => match &array.values {
+            ArrayValues::ExtensionObject(objects) => {
+                objects.iter().map(|object| object.decode::<Argument>().ok()).collect()
+            }
+            _ => None,
+        },
+        Some(Variant::Empty) | None => Some(Vec::new()),
+        _ => None,
+    }
+}
+
+/// The arguments with types that this server has.
+async fn portable(
+    client: &Client,
+    bases: &mut Bases,
+    arguments: Option<Vec<Argument>>,
+) -> Result<Option<Vec<Argument>>, taktwerk::client::Error> {
+    let Some(mut arguments) = arguments else { return Ok(None) };
+    for argument in &mut arguments {
+        let base = bases.of(client, &argument.data_type).await?;
+        // Structures and the ids and names of another server mean nothing here; those of namespace 0 do.
+        if base != argument.data_type && base.ns0().is_none_or(|base| matches!(base, 0 | 22)) {
+            return Ok(None);
+        }
+        argument.data_type = base;
+    }
+    Ok(Some(arguments))
+}
+
+/// The nearest supertypes in namespace 0 of types that were asked for.
+#[derive(Debug, Default)]
+pub(super) struct Bases(HashMap<NodeId, NodeId>);
+
+/// Supertypes that are looked at.
+const SUPERTYPES_MAX: usize = 20;
+
+impl Bases {
+    /// The nearest supertype in namespace 0; null if there is none.
+    pub(super) async fn of(
+        &mut self,
+        client: &Client,
+        kind: &NodeId,
+    ) -> Result<NodeId, taktwerk::client::Error> {
+        if kind.namespace_index == 0 {
+            return Ok(kind.clone());
+        }
+        if let Some(base) = self.0.get(kind) {
+            return Ok(base.clone());
+        }
+        let options = BrowseOptions {
+            direction: BrowseDirection::INVERSE,
+            reference_type: NodeId::numeric(0, reference_type_ids::HAS_SUBTYPE),
+            ..BrowseOptions::default()
+        };
+        let mut at = kind.clone();
+        for _ in 0..SUPERTYPES_MAX {
+            let above = client.browse_many([at.clone()], &options).await?.pop();
+            let above = above.and_then(Result::ok).and_then(|references| references.into_iter().next());
+            match above.and_then(|above| above.node_id.local().cloned()) {
+                Some(above) if above.namespace_index == 0 => {
+                    self.0.insert(kind.clone(), above.clone());
+                    return Ok(above);
+                }
+                Some(above) => at = above,
+                None => break,
+            }
+        }
+        self.0.insert(kind.clone(), NodeId::NULL);
+        Ok(NodeId::NULL)
+    }
 }
 
 /// A name that can stand in a path.
@@ -141,6 +297,8 @@ async fn describe(client: &Client, seen: Vec<Seen>) -> Result<Vec<Found>, taktwe
             kind,
             // CurrentWrite (Part 3 §8.57).
             is_writable: access & 2 != 0,
+            // HistoryRead.
+            has_history: access & 4 != 0,
             range: range.map(|range| (range.low, range.high)).filter(|(low, high)| low < high),
             units: properties.get(1).and_then(structure),
             description: match &description.value {

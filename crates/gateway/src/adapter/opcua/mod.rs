@@ -1,12 +1,14 @@
 //! Other OPC UA servers: single nodes, and whole subtrees that are mirrored.
 //!
 //! - `mirror`: which nodes a subtree has and what they are; `session`: one connection with one subscription;
-//!   `offers`: the variables of a server.
+//!   `passage`: calls and history; `notices`: events and alarms; `offers`: the variables of a server.
 //!
 //! However many clients the gateway has, the other server sees one session with one subscription.
 
 mod mirror;
+mod notices;
 mod offers;
+mod passage;
 mod session;
 
 use crate::fault::Fault;
@@ -20,7 +22,10 @@ use crate::tag::Tag;
 use crate::value::Kind;
 use core::time::Duration;
 use futures_util::future::BoxFuture;
-use std::collections::HashMap;
+use notices::Notices;
+use passage::Passage;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 /// Another server.
 #[derive(Debug)]
@@ -29,12 +34,20 @@ pub struct OpcUa {
     publishing_interval: Duration,
     sampling_interval: Option<Duration>,
     writable: bool,
+    /// Whether clients can call the methods of a mirror.
+    methods: bool,
+    /// Whether the events and alarms of a mirror are passed on.
+    events: bool,
     depth_max: usize,
     mirrors: Vec<String>,
     /// Tags that are named one by one: their node, and their position if they have one.
     tags: Vec<(Tag, String, Option<usize>)>,
     /// The positions of variables that were found, by their node with the URI of its namespace.
     known: HashMap<String, usize>,
+    /// The methods that were found, by object and method.
+    known_methods: HashSet<(String, String)>,
+    passage: Arc<Passage>,
+    notices: Notices,
 }
 
 impl OpcUa {
@@ -53,10 +66,15 @@ impl OpcUa {
             publishing_interval: fields.span("publishing_interval")?.unwrap_or(Duration::from_millis(500)),
             sampling_interval: fields.span("sampling_interval")?,
             writable: fields.flag("writable")?.unwrap_or(true),
+            methods: fields.flag("methods")?.unwrap_or(true),
+            events: fields.flag("events")?.unwrap_or(true),
             depth_max: fields.integer("depth_max", 1, 100)?.unwrap_or(20) as usize,
             mirrors,
             tags: Vec::new(),
             known: HashMap::new(),
+            known_methods: HashSet::new(),
+            passage: Arc::default(),
+            notices: Notices::default(),
         })
     }
 }

@@ -5,9 +5,10 @@ use super::mirror::{self, Found};
 use super::session::connect;
 use crate::fault::Fault;
 use crate::offer::{Offer, Question, quoted};
+use crate::opcua::address;
 use crate::value::to_json;
 use taktwerk::client::ToNodeId;
-use taktwerk_types::{ExpandedNodeId, NodeId, UaString};
+use taktwerk_types::UaString;
 use tokio::time::timeout;
 
 /// Where to begin unless somebody says so: the Objects folder.
@@ -29,8 +30,8 @@ pub(super) async fn offers(server: &OpcUa, question: &Question) -> Result<Vec<Of
     for root in roots {
         let root = root.to_node_id(&namespaces).map_err(fail)?;
         let most = question.most.saturating_sub(offers.len());
-        let (found, _) = mirror::variables(&client, &target, root, server.depth_max, most).await?;
-        offers.extend(found.iter().map(|found| offer(found, &namespaces)));
+        let found = mirror::subtree(&client, &target, root, server.depth_max, most).await?;
+        offers.extend(found.variables.iter().map(|found| offer(found, &namespaces)));
     }
     // The server need not wait for a session that nobody uses.
     let _ = timeout(deadline, client.disconnect()).await;
@@ -38,15 +39,7 @@ pub(super) async fn offers(server: &OpcUa, question: &Question) -> Result<Vec<Of
 }
 
 fn offer(found: &Found, namespaces: &[UaString]) -> Offer {
-    let node = &found.node;
-    let address = match namespaces.get(usize::from(node.namespace_index)) {
-        // An index may be another one after the server has started again.
-        Some(uri) if node.namespace_index > 0 => {
-            let node_id = NodeId { namespace_index: 0, identifier: node.identifier.clone() };
-            ExpandedNodeId { node_id, namespace_uri: uri.clone(), server_index: 0 }.to_string()
-        }
-        _ => node.to_string(),
-    };
+    let address = address(&found.node, namespaces);
     let mut settings = vec![("address", quoted(&address))];
     if !found.kind.is_array {
         settings.push(("type", quoted(&found.kind.element.to_string())));

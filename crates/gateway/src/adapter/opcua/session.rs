@@ -2,35 +2,65 @@
 
 use super::OpcUa;
 use super::mirror::{self, Found};
+use super::notices::{Items, Place};
+use super::passage::{self, RemoteHistory};
 use crate::fault::Fault;
 use crate::feed::{Feed, Reading, Write, Writes};
-use crate::opcua::kind_of;
+use crate::opcua::{address, kind_of};
+use crate::plant::OnCall;
 use crate::settings::SourceSettings;
 use crate::statistics::Count;
 use crate::tag::{Access, Scaling, Tag};
+use core::time::Duration;
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
 use taktwerk::Client;
 use taktwerk::client::{Attribute, Error, Item, ToNodeId, Update};
 use taktwerk_client::{Event, SubscriptionEvent};
-use taktwerk_types::{DataValue, NodeId, StatusCode, UaString, Variant};
+use taktwerk_server::history::NodeHistory;
+use taktwerk_types::{BuiltInType, DataValue, NodeId, StatusCode, UaString, Variant};
 use tokio::time::timeout;
 
 /// Items that are created in one request.
 const ITEMS_MAX: usize = 1000;
+/// How often what operators have done is looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Changes that are stored together.
 const BATCH_MAX: usize = 4096;
 
 pub(super) async fn run(server: &mut OpcUa, feed: &Feed, writes: &mut Writes) -> Result<(), Fault> {
-    let target = server.remote.target().to_owned();
     let deadline = feed.settings().deadline;
-    let client = match timeout(deadline, connect(server, feed.settings())).await {
-        Err(_) => return Err(Fault::ConnectTimeout { target, after: deadline }),
-        Ok(client) => client?,
-    };
-    let outcome = serve(server, &client, feed, writes, &target).await;
-    // The other server need not wait for a session that nobody uses.
-    let _ = timeout(deadline, client.disconnect()).await;
-    outcome
+    // Of several servers that stand for each other the next one is tried at once, until all have failed.
+    let mut failed = 0;
+    loop {
+        let target = server.remote.target().to_owned();
+        let fault = match timeout(deadline, connect(server, feed.settings())).await {
+            Err(_) => Fault::ConnectTimeout { target, after: deadline },
+            Ok(Err(fault)) => fault,
+            Ok(Ok(client)) => {
+                let begin = Instant::now();
+                let passage = Arc::clone(&server.passage);
+                let outcome = serve(server, &client, feed, writes, &target).await;
+                passage.close();
+                // The other server need not wait for a session that nobody uses, and nobody here for a server that hangs.
+                tokio::spawn(async move { timeout(deadline, client.disconnect()).await });
+                server.remote.turn();
+                if begin.elapsed() > feed.settings().retry {
+                    failed = 0;
+                }
+                match outcome {
+                    Ok(()) => Fault::Closed { target },
+                    Err(fault) => fault,
+                }
+            }
+        };
+        failed += 1;
+        if failed >= server.remote.count() {
+            return Err(fault);
+        }
+        feed.faltered(&fault);
+    }
 }
 
 pub(super) async fn connect(server: &OpcUa, settings: &SourceSettings) -> Result<Client, Fault> {
@@ -52,6 +82,7 @@ async fn serve(
 ) -> Result<(), Fault> {
     let fail = |error: Error| Fault::other(target, error);
     let links = link(server, client, feed, target).await?;
+    server.passage.open(client);
     feed.connected();
     let interval = server.publishing_interval;
     // So that a server that hangs is noticed soon, also while nothing changes.
@@ -83,9 +114,27 @@ async fn serve(
             feed.deliver(refused);
         }
     }
-    let (_handle, mut updates) = subscription.split();
+    let passes_events = server.events && !server.mirrors.is_empty();
+    let items = match passes_events {
+        true => server.notices.subscribe(&subscription).await.map_err(fail)?,
+        false => Items::default(),
+    };
+    let (handle, mut updates) = subscription.split();
+    // Once for the beginning, then whenever events were lost.
+    let mut is_refresh_wanted = passes_events;
+    let mut look = tokio::time::interval(LOOK_EVERY);
+    look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    // Servers that stand for each other are asked how they are: one that hangs has to be noticed within an interval.
+    let is_redundant = server.remote.count() > 1;
+    let mut probe = tokio::time::interval(interval / 2);
+    probe.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
+        if core::mem::take(&mut is_refresh_wanted) {
+            server.notices.refresh(client, &handle).await.map_err(fail)?;
+        }
         tokio::select! {
+            _ = look.tick(), if passes_events => server.notices.pass_on(client, feed, target).await.map_err(fail)?,
+            _ = probe.tick(), if is_redundant => ask(client, interval, target).await?,
             write = writes.next() => {
                 let mut all = vec![write];
                 while let Some(write) = writes.try_next() {
@@ -96,17 +145,29 @@ async fn serve(
             update = updates.next() => {
                 let Some(update) = update else { return Err(Fault::Closed { target: target.to_owned() }) };
                 let mut readings = Vec::new();
-                take(update, &positions, &mut readings, feed, target)?;
+                let mut happened = Vec::new();
+                let mut next = Some(update);
                 // What came with the same message is there already.
-                while readings.len() < BATCH_MAX {
-                    use futures_util::FutureExt;
-                    match updates.next().now_or_never() {
-                        Some(Some(update)) => take(update, &positions, &mut readings, feed, target)?,
-                        _ => break,
+                while let Some(update) = next.take() {
+                    match update {
+                        Update::Event(item, fields) => happened.push((item, fields)),
+                        Update::State(SubscriptionEvent::DataLost { .. }) | Update::Lagged(_) if passes_events => {
+                            is_refresh_wanted = true;
+                            take(update, &positions, &mut readings, feed, target)?;
+                        }
+                        update => take(update, &positions, &mut readings, feed, target)?,
+                    }
+                    if readings.len() + happened.len() < BATCH_MAX {
+                        use futures_util::FutureExt;
+                        next = updates.next().now_or_never().flatten();
                     }
                 }
                 if !readings.is_empty() {
                     feed.deliver(readings);
+                }
+                for (item, fields) in happened {
+                    let taken = server.notices.take(items, item, &fields, client, feed).await;
+                    is_refresh_wanted |= taken.map_err(fail)?;
                 }
             }
             event = next(&mut events) => match event {
@@ -116,6 +177,30 @@ async fn serve(
                 Some(_) => {}
             },
         }
+    }
+}
+
+/// How long a server that hangs is waited for, as a share of the interval.
+const PATIENCE: f64 = 0.75;
+
+/// Asks a server whether it runs and has data (ServerStatus.State, ServiceLevel; Part 4 §6.6.2).
+async fn ask(client: &Client, interval: Duration, target: &str) -> Result<(), Fault> {
+    let wanted = [2259, 2267].map(|node| (NodeId::numeric(0, node), Attribute::Value));
+    let after = interval.mul_f64(PATIENCE);
+    let values = match timeout(after, client.read_many(wanted)).await {
+        Err(_) => return Err(Fault::NoAnswer { target: target.to_owned(), after }),
+        Ok(values) => values.map_err(|error| Fault::other(target, error))?,
+    };
+    let number = |at: usize| values.get(at)?.value.as_ref()?.as_f64();
+    match (number(0), number(1)) {
+        (Some(state), _) if state != 0.0 => {
+            Err(Fault::other(target, format!("the server does not run (state {state})")))
+        }
+        // 0: maintenance; 1: no data.
+        (_, Some(level)) if level < 2.0 => {
+            Err(Fault::other(target, format!("the server has no data (service level {level})")))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -200,15 +285,38 @@ async fn link(server: &mut OpcUa, client: &Client, feed: &Feed, target: &str) ->
             Err(error) => feed.failed(&Fault::other(target, format!("tag {}: {error}", tag.name))),
         }
     }
+    // Servers that stand for each other have the same nodes.
+    if server.remote.count() > 1 && !server.known.is_empty() {
+        for (node, position) in &server.known {
+            if let Ok(node) = node.to_node_id(&namespaces) {
+                links.nodes.insert(*position, node);
+            }
+        }
+        return Ok(links);
+    }
     for root in server.mirrors.clone() {
         let root = root.to_node_id(&namespaces).map_err(fail)?;
         let most = feed.settings().nodes_max;
-        let (found, full) = mirror::variables(client, target, root, server.depth_max, most).await?;
+        let found = mirror::subtree(client, target, root, server.depth_max, most).await?;
         feed.statistics().add(Count::Requests, 1);
-        if full {
-            feed.failed(&Fault::other(target, format!("there are more than nodes_max = {most} variables")));
+        if found.is_cut {
+            let reason = format!("there are more than nodes_max = {most} variables or methods");
+            feed.failed(&Fault::other(target, reason));
         }
-        add(server, feed, &namespaces, found, &mut links, target);
+        let own = feed.settings().name.clone();
+        let local = |path: &[String]| core::iter::once(&own).chain(path).cloned().collect();
+        for (object, path) in &found.objects {
+            let place = Place { path: local(path), is_object: true };
+            server.notices.place(address(object, &namespaces), place);
+        }
+        for variable in &found.variables {
+            let place = Place { path: local(&variable.path), is_object: false };
+            server.notices.place(address(&variable.node, &namespaces), place);
+        }
+        add(server, feed, &namespaces, found.variables, &mut links, target);
+        if server.methods {
+            add_methods(server, feed, &namespaces, found.methods, target);
+        }
     }
     Ok(links)
 }
@@ -222,8 +330,7 @@ fn add(
     target: &str,
 ) {
     for variable in found {
-        let uri = namespaces.get(usize::from(variable.node.namespace_index)).map(UaString::as_str);
-        let key = format!("{} {:?}", uri.unwrap_or_default(), variable.node.identifier);
+        let key = address(&variable.node, namespaces);
         if let Some(position) = server.known.get(&key) {
             links.nodes.insert(*position, variable.node);
             continue;
@@ -235,6 +342,16 @@ fn add(
         let tag = tag_of(feed, &variable, server.writable);
         match feed.add(&tag, variable.kind) {
             Ok(position) => {
+                if variable.has_history {
+                    let store = RemoteHistory::new(&server.passage, feed.settings().deadline);
+                    let mut history =
+                        NodeHistory::new(Arc::new(store), RemoteHistory::key(&variable.node, namespaces));
+                    history.stepped =
+                        !matches!(variable.kind.element, BuiltInType::Float | BuiltInType::Double);
+                    if let Err(error) = feed.plant().keep_history(&tag.full_name(), history) {
+                        feed.failed(&Fault::other(target, format!("history of {}: {error}", tag.name)));
+                    }
+                }
                 server.known.insert(key, position);
                 links.nodes.insert(position, variable.node);
             }
@@ -244,6 +361,38 @@ fn add(
                 feed.failed(&Fault::other(target, format!("{}: {error}", variable.path.join("/"))));
             }
         }
+    }
+}
+
+/// Adds methods that are new.
+fn add_methods(
+    server: &mut OpcUa,
+    feed: &Feed,
+    namespaces: &[UaString],
+    found: Vec<mirror::Method>,
+    target: &str,
+) {
+    let mut refused = 0;
+    for method in found {
+        let (object, node) = (address(&method.object, namespaces), address(&method.node, namespaces));
+        if server.known_methods.len() >= feed.settings().nodes_max
+            || !server.known_methods.insert((object.clone(), node.clone()))
+        {
+            continue;
+        }
+        let path: Vec<String> = core::iter::once(feed.settings().name.clone()).chain(method.path).collect();
+        let passage = Arc::clone(&server.passage);
+        let on_call: OnCall = Arc::new(move |inputs| {
+            let (passage, object, node) = (Arc::clone(&passage), object.clone(), node.clone());
+            Box::pin(async move { passage.call(&object, &node, inputs).await })
+        });
+        if feed.add_method(&path, &method.name, method.signature, on_call).is_err() {
+            refused += 1;
+        }
+    }
+    if refused > 0 {
+        feed.statistics().add(Count::Dropped, refused);
+        feed.failed(&passage::left_out(target, refused));
     }
 }
 

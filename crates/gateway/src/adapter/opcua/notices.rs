@@ -1,0 +1,304 @@
+//! Events and alarms of the other server: raised again here, and what operators do here is done there.
+//!
+//! An event comes from the node that mirrors its source. A condition becomes a condition of this server, which keeps its
+//! state for those who come later; Acknowledge and Confirm are passed on. Shelving and suppressing stay here: they say what
+//! the operators of this server want to see.
+
+use super::mirror::Bases;
+use crate::fault::Fault;
+use crate::feed::Feed;
+use crate::opcua::address;
+use std::collections::HashMap;
+use taktwerk::Client;
+use taktwerk::alarms::{Alarm, Method, Operation};
+use taktwerk::client::{Error, Item, Subscription, SubscriptionHandle};
+use taktwerk_client::EventQuery;
+use taktwerk_client::condition::{ConditionEvent, calls};
+use taktwerk_schema::ids::object_type_ids;
+use taktwerk_server::NewEvent;
+use taktwerk_types::{NodeId, StatusCode, UaString, Variant};
+
+/// Where all events of a server can be seen.
+const SERVER: NodeId = NodeId::numeric(0, 2253);
+/// The fields of an event that are passed on.
+const FIELDS: [&str; 8] =
+    ["EventType", "EventId", "SourceNode", "SourceName", "Time", "Message", "Severity", "ConditionId"];
+/// Conditions of one source.
+const CONDITIONS_MAX: usize = 100_000;
+
+/// The node here that stands for one there.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    /// Its folders and its name.
+    pub(super) path: Vec<String>,
+    pub(super) is_object: bool,
+}
+
+/// A condition that is passed on.
+#[derive(Debug)]
+struct Relayed {
+    alarm: Alarm,
+    /// What the other server said last.
+    remote: ConditionEvent,
+    /// Whether it was acknowledged and confirmed here when it was looked at last.
+    seen: (bool, bool),
+    /// A refresh has begun and has not told of it yet.
+    is_suspect: bool,
+}
+
+/// What is known of the other server's events. It outlives connections.
+#[derive(Debug, Default)]
+pub(super) struct Notices {
+    /// By address.
+    places: HashMap<String, Place>,
+    bases: Bases,
+    conditions: HashMap<String, Relayed>,
+    /// The number of changes of alarms here when they were looked at last.
+    changes: u64,
+}
+
+/// The items of a subscription that events come by.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Items {
+    events: Option<u32>,
+    conditions: Option<u32>,
+}
+
+impl Notices {
+    pub(super) fn place(&mut self, address: String, place: Place) {
+        self.places.insert(address, place);
+    }
+
+    /// Asks for events. A server need not have any.
+    pub(super) async fn subscribe(&mut self, subscription: &Subscription) -> Result<Items, Error> {
+        let query = FIELDS.iter().fold(EventQuery::new(), |query, name| query.select(name));
+        let events = known(subscription.monitor_item(Item::events(SERVER, query)).await)?;
+        let query = ConditionEvent::query();
+        let conditions = match events {
+            Some(_) => known(subscription.monitor_item(Item::events(SERVER, query)).await)?,
+            None => None,
+        };
+        Ok(Items { events, conditions })
+    }
+
+    /// Asks for the conditions that operators should see now.
+    pub(super) async fn refresh(
+        &self,
+        client: &Client,
+        subscription: &SubscriptionHandle,
+    ) -> Result<(), Error> {
+        let Some(id) = subscription.server_id().await? else { return Ok(()) };
+        match client.conditions().call("refresh", calls::condition_refresh(id)).await {
+            // Without conditions there is nothing to refresh, and a refresh that goes on will end.
+            Err(Error::Status { .. }) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Takes what an item gave. Whether the conditions have to be asked for again.
+    pub(super) async fn take(
+        &mut self,
+        items: Items,
+        item: u32,
+        fields: &[Variant],
+        client: &Client,
+        feed: &Feed,
+    ) -> Result<bool, Error> {
+        let namespaces = client.namespaces();
+        if items.events == Some(item) {
+            self.raise(fields, client, &namespaces, feed).await?;
+        } else if items.conditions == Some(item) {
+            return Ok(self.relay(ConditionEvent::read(fields), &namespaces, feed));
+        }
+        Ok(false)
+    }
+
+    async fn raise(
+        &mut self,
+        fields: &[Variant],
+        client: &Client,
+        namespaces: &[UaString],
+        feed: &Feed,
+    ) -> Result<(), Error> {
+        let [kind, id, source, source_name, time, message, severity, condition] = fields else {
+            return Ok(());
+        };
+        // Conditions come by the other item.
+        let is_condition = matches!(condition, Variant::NodeId(id) if !id.is_null());
+        let (Variant::NodeId(kind), Variant::NodeId(source), false) = (kind, source, is_condition) else {
+            return Ok(());
+        };
+        let Some(place) = self.places.get(&address(source, namespaces)) else { return Ok(()) };
+        let Some(node) = feed.plant().notifier(&place.path, place.is_object) else { return Ok(()) };
+        let mut base = self.bases.of(client, kind).await?;
+        if base.is_null() {
+            base = NodeId::numeric(0, object_type_ids::BASE_EVENT_TYPE);
+        }
+        let mut event = NewEvent::new(base, node.id().clone());
+        if let Variant::ByteString(id) = id {
+            event = event.event_id(id.clone());
+        }
+        if let Variant::String(name) = source_name {
+            event = event.source_name(name.clone());
+        }
+        if let Variant::DateTime(time) = time {
+            event = event.time(*time);
+        }
+        if let Variant::LocalizedText(text) = message {
+            event = event.message((**text).clone());
+        }
+        if let Variant::UInt16(number) = severity {
+            event = event.severity(*number);
+        }
+        feed.plant().raise(event);
+        Ok(())
+    }
+
+    /// Takes over the state of a condition. Whether the conditions have to be asked for again.
+    fn relay(&mut self, event: ConditionEvent, namespaces: &[UaString], feed: &Feed) -> bool {
+        match event.event_type.ns0() {
+            Some(object_type_ids::REFRESH_START_EVENT_TYPE) => {
+                self.conditions.values_mut().for_each(|relayed| relayed.is_suspect = true);
+                return false;
+            }
+            Some(object_type_ids::REFRESH_END_EVENT_TYPE) => {
+                for relayed in self.conditions.values_mut().filter(|relayed| relayed.is_suspect) {
+                    relayed.is_suspect = false;
+                    // Operators there are done with it.
+                    let mut done = relayed.remote.clone();
+                    (done.active, done.retain) = (Some(false), false);
+                    (done.acked, done.confirmed) = (done.acked.map(|_| true), done.confirmed.map(|_| true));
+                    relayed.follow(done);
+                }
+                return false;
+            }
+            Some(object_type_ids::REFRESH_REQUIRED_EVENT_TYPE) => return true,
+            _ => {}
+        }
+        // Branches are earlier states, which the other server keeps.
+        if event.condition_id.is_null() || !event.branch_id.is_null() {
+            return false;
+        }
+        let key = address(&event.condition_id, namespaces);
+        if let Some(relayed) = self.conditions.get_mut(&key) {
+            relayed.follow(event);
+            return false;
+        }
+        let Some(place) = self.places.get(&address(&event.source, namespaces)) else { return false };
+        if !event.retain || self.conditions.len() >= CONDITIONS_MAX {
+            return false;
+        }
+        let Some(node) = feed.plant().notifier(&place.path, place.is_object) else { return false };
+        let name = if event.name.is_empty() { "Condition" } else { event.name.as_str() };
+        let mut builder = node.alarm(name).severity(event.severity.max(1)).without_nodes();
+        if event.acked.is_none() {
+            builder = builder.no_acknowledgement();
+        }
+        if event.confirmed.is_some() {
+            builder = builder.confirm();
+        }
+        // It is there already if the configuration was applied anew.
+        let alarm = node.alarm_named(name).map_or_else(|| builder.add(), Ok);
+        match alarm {
+            Ok(alarm) => {
+                let mut relayed =
+                    Relayed { alarm, remote: event.clone(), seen: (true, true), is_suspect: false };
+                relayed.follow(event);
+                self.conditions.insert(key, relayed);
+            }
+            Err(error) => feed.failed(&Fault::other("conditions", format!("{name}: {error}"))),
+        }
+        false
+    }
+
+    /// Passes on what operators have done here since the last call.
+    pub(super) async fn pass_on(&mut self, client: &Client, feed: &Feed, target: &str) -> Result<(), Error> {
+        let changes = feed.plant().alarm_changes();
+        if self.conditions.is_empty() || changes == self.changes {
+            return Ok(());
+        }
+        self.changes = changes;
+        for relayed in self.conditions.values_mut() {
+            let Some(view) = relayed.alarm.view() else { continue };
+            let (acked, confirmed) = (view.state.acked, view.state.confirmed);
+            let before = core::mem::replace(&mut relayed.seen, (acked, confirmed));
+            let comment = view.state.comment.text.as_str();
+            let remote = &mut relayed.remote;
+            let done = if !before.0 && acked && remote.acked == Some(false) {
+                client.conditions().acknowledge(remote, comment).await.map(|()| remote.acked = Some(true))
+            } else if !before.1 && confirmed && remote.confirmed == Some(false) {
+                client.conditions().confirm(remote, comment).await.map(|()| remote.confirmed = Some(true))
+            } else {
+                continue;
+            };
+            match done {
+                Ok(()) => {}
+                Err(error) if matches!(error, Error::Status { .. }) => {
+                    let problem = format!("{} refuses what an operator did: {error}", view.name);
+                    feed.failed(&Fault::other(target, problem));
+                    // The state there is what counts.
+                    let remote = relayed.remote.clone();
+                    relayed.follow(remote);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Relayed {
+    /// Takes over a state of the other server.
+    fn follow(&mut self, event: ConditionEvent) {
+        self.is_suspect = false;
+        let Some(view) = self.alarm.view() else { return };
+        let active = event.enabled && event.active.unwrap_or(event.retain);
+        let set = |active| self.alarm.set_active_with(active, event.severity, &event.message);
+        if event.acked == Some(false) && view.state.acked {
+            // Only what becomes active anew has to be acknowledged anew.
+            if view.state.active {
+                set(false);
+            }
+            set(true);
+        }
+        set(active);
+        if event.acked == Some(true) {
+            self.operate(Method::Acknowledge, &event, |state| state.acked);
+        }
+        if event.confirmed == Some(true) {
+            self.operate(Method::Confirm, &event, |state| state.confirmed);
+        }
+        if let Some(view) = self.alarm.view() {
+            self.seen = (view.state.acked, view.state.confirmed);
+        }
+        self.remote = event;
+    }
+
+    /// Does here what somebody did there.
+    fn operate(
+        &self,
+        method: Method,
+        event: &ConditionEvent,
+        is_done: impl Fn(&taktwerk::alarms::State) -> bool,
+    ) {
+        let Some(view) = self.alarm.view().filter(|view| !is_done(&view.state)) else { return };
+        let operation =
+            Operation::new(method).event(view.event_id).comment(event.comment.as_str()).by(&event.user);
+        if let Err(status) = self.alarm.operate(&operation) {
+            tracing::debug!(condition = view.name.as_ref() as &str, %status, "the state of a condition is not taken over");
+        }
+    }
+}
+
+/// The number of an item, if the server has what is to be monitored.
+fn known(item: Result<u32, Error>) -> Result<Option<u32>, Error> {
+    match item {
+        Ok(item) => Ok(Some(item)),
+        Err(error @ Error::Status { .. }) => {
+            let status: StatusCode = error.status();
+            tracing::debug!(%status, "the server has no events");
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}

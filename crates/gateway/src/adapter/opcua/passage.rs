@@ -1,0 +1,238 @@
+//! What clients ask of the other server besides values: calls of methods, and history.
+//!
+//! Both outlive a connection: while there is none, they are refused at once.
+
+use crate::fault::Fault;
+use crate::opcua::address;
+use core::time::Duration;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, PoisonError, RwLock};
+use taktwerk::Client;
+use taktwerk::client::{HistoryQuery, HistoryRange, ToNodeId};
+use taktwerk::history::{HistoryStore, HistoryValue, NodeKey, Order, Span, StoreError};
+use taktwerk_types::{ArrayValues, DataValue, NodeId, StatusCode, UtcTime, Variant};
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+
+/// Calls and reads that wait for an answer at the same time; more are refused.
+const PENDING_MAX: usize = 64;
+
+/// The way to the other server.
+#[derive(Debug)]
+pub(super) struct Passage {
+    link: RwLock<Option<(Client, Handle)>>,
+    pending: Arc<Semaphore>,
+}
+
+impl Default for Passage {
+    fn default() -> Self {
+        Self { link: RwLock::default(), pending: Arc::new(Semaphore::new(PENDING_MAX)) }
+    }
+}
+
+impl Passage {
+    /// There is a connection. Called within the runtime of the gateway.
+    pub(super) fn open(&self, client: &Client) {
+        *self.link.write().unwrap_or_else(PoisonError::into_inner) =
+            Some((client.clone(), Handle::current()));
+    }
+
+    /// There is none any more.
+    pub(super) fn close(&self) {
+        *self.link.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    fn link(&self) -> Result<(Client, Handle), StatusCode> {
+        let link = self.link.read().unwrap_or_else(PoisonError::into_inner).clone();
+        link.ok_or(StatusCode::BAD_NO_COMMUNICATION)
+    }
+
+    /// Calls a method of an object; both as texts that mean the same on every connection.
+    pub(super) async fn call(
+        &self,
+        object: &str,
+        method: &str,
+        inputs: Vec<Variant>,
+    ) -> Result<Vec<Variant>, StatusCode> {
+        if !inputs.iter().all(is_portable) {
+            return Err(StatusCode::BAD_NOT_SUPPORTED);
+        }
+        let (client, runtime) = self.link()?;
+        let permit = Arc::clone(&self.pending).try_acquire_owned();
+        let permit = permit.map_err(|_| StatusCode::BAD_TOO_MANY_OPERATIONS)?;
+        let namespaces = client.namespaces();
+        let unknown = |_| StatusCode::BAD_NODE_ID_UNKNOWN;
+        let object = object.to_node_id(&namespaces).map_err(unknown)?;
+        let method = method.to_node_id(&namespaces).map_err(unknown)?;
+        // The server that is called from may have another runtime.
+        let answer = runtime.spawn(async move {
+            let _permit = permit;
+            client.call_variants(object, method, inputs).await
+        });
+        let outputs = answer.await.map_err(|_| StatusCode::BAD_NO_COMMUNICATION)?;
+        let outputs = outputs.map_err(|error| error.status())?;
+        if outputs.iter().all(is_portable) { Ok(outputs) } else { Err(StatusCode::BAD_NOT_SUPPORTED) }
+    }
+}
+
+/// Whether a value means the same on every server.
+fn is_portable(value: &Variant) -> bool {
+    let is_known = |id: &NodeId| id.namespace_index == 0;
+    match value {
+        Variant::NodeId(id) => is_known(id),
+        Variant::ExpandedNodeId(id) => is_known(&id.node_id) && id.server_index == 0,
+        Variant::QualifiedName(name) => name.namespace_index == 0,
+        Variant::ExtensionObject(object) => is_known(&object.type_id),
+        Variant::Array(array) => match &array.values {
+            ArrayValues::NodeId(ids) => ids.iter().all(is_known),
+            ArrayValues::ExpandedNodeId(ids) => {
+                ids.iter().all(|id| is_known(&id.node_id) && id.server_index == 0)
+            }
+            ArrayValues::QualifiedName(names) => names.iter().all(|name| name.namespace_index == 0),
+            ArrayValues::ExtensionObject(objects) => objects.iter().all(|object| is_known(&object.type_id)),
+            ArrayValues::Variant(values) => values.iter().all(is_portable),
+            _ => true,
+        },
+        _ => true,
+    }
+}
+
+/// The history that the other server keeps, by the addresses of its nodes.
+#[derive(Debug)]
+pub(super) struct RemoteHistory {
+    passage: Arc<Passage>,
+    deadline: Duration,
+}
+
+impl RemoteHistory {
+    pub(super) fn new(passage: &Arc<Passage>, deadline: Duration) -> Self {
+        Self { passage: Arc::clone(passage), deadline }
+    }
+
+    /// The name of a node in this store.
+    pub(super) fn key(node: &NodeId, namespaces: &[taktwerk_types::UaString]) -> NodeKey {
+        address(node, namespaces).into()
+    }
+}
+
+impl HistoryStore for RemoteHistory {
+    fn read(
+        &self,
+        node: &NodeKey,
+        span: Span,
+        order: Order,
+        limit: usize,
+        out: &mut Vec<HistoryValue>,
+    ) -> Result<(), StoreError> {
+        if span.is_empty() || limit == 0 {
+            return Ok(());
+        }
+        let refused = |status: StatusCode, message: String| StoreError { status, message };
+        let away = |status| refused(status, "the server that keeps this history is not connected".to_owned());
+        let (client, runtime) = self.passage.link().map_err(away)?;
+        let permit = Arc::clone(&self.passage.pending).try_acquire_owned().map_err(|_| {
+            let message = format!("{PENDING_MAX} requests to the server wait for an answer already");
+            refused(StatusCode::BAD_TOO_MANY_OPERATIONS, message)
+        })?;
+        let query = HistoryQuery::raw(range(span, order, limit));
+        let (answer, answered) = sync_channel(1);
+        let node = node.to_string();
+        runtime.spawn(async move {
+            let _permit = permit;
+            // Whoever asked may have given up.
+            let _ = answer.send(client.history(&*node, query).await);
+        });
+        let page = answered.recv_timeout(self.deadline).map_err(|_| {
+            let message = format!("the server did not answer within {:?}", self.deadline);
+            refused(StatusCode::BAD_TIMEOUT, message)
+        })?;
+        let page = page.map_err(|error| refused(error.status(), error.to_string()))?;
+        let values = page.values.into_iter().filter_map(|value| stored(value).ok());
+        out.extend(values.filter(|value| span.contains(value.source)).take(limit));
+        Ok(())
+    }
+}
+
+fn stored(value: DataValue) -> Result<HistoryValue, StatusCode> {
+    let server = value.server_timestamp.or(value.source_timestamp).unwrap_or(UtcTime::NULL);
+    HistoryValue::from_data_value(value, server)
+}
+
+/// A span as HistoryRead has it: there, the end does not belong to it, and open ends are left out.
+fn range(span: Span, order: Order, limit: usize) -> HistoryRange {
+    let (first, last) = (span.first.ticks(), span.last.ticks());
+    let time = UtcTime::from_ticks;
+    let is_open = |ticks: i64| ticks == i64::MIN || ticks == i64::MAX;
+    let range = match order {
+        Order::Forward => HistoryRange {
+            start: Some(time(first.max(1))),
+            end: (!is_open(last)).then(|| time(last.saturating_add(1))),
+            limit: None,
+        },
+        Order::Backward if first > 1 => HistoryRange {
+            start: Some(time(if is_open(last) { TIME_MAX } else { last })),
+            end: Some(time(first - 1)),
+            limit: None,
+        },
+        Order::Backward => HistoryRange {
+            start: None,
+            end: Some(time(if is_open(last) { TIME_MAX } else { last.saturating_add(1) })),
+            limit: None,
+        },
+    };
+    range.limit(limit)
+}
+
+/// The end of the year 9999: the last time that servers understand (Part 6 §5.2.2.5).
+const TIME_MAX: i64 = 2_650_467_743_990_000_000;
+
+/// What people are told of methods that are not mirrored.
+pub(super) fn left_out(target: &str, count: usize) -> Fault {
+    Fault::other(target, format!("{count} methods have the name of another node and are not mirrored"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_become_ranges_of_history_read() {
+        let span = |first, last| Span { first: UtcTime::from_ticks(first), last: UtcTime::from_ticks(last) };
+        let ticks = |range: HistoryRange| {
+            let ticks = |time: Option<UtcTime>| time.map(UtcTime::ticks);
+            (ticks(range.start), ticks(range.end), range.limit)
+        };
+        let open = (i64::MIN, i64::MAX);
+        assert_eq!(ticks(range(span(100, 200), Order::Forward, 5)), (Some(100), Some(201), Some(5)));
+        assert_eq!(ticks(range(span(100, 200), Order::Backward, 5)), (Some(200), Some(99), Some(5)));
+        assert_eq!(ticks(range(span(open.0, open.1), Order::Forward, 5)), (Some(1), None, Some(5)));
+        assert_eq!(ticks(range(span(open.0, 200), Order::Backward, 5)), (None, Some(201), Some(5)));
+        assert_eq!(ticks(range(span(open.0, open.1), Order::Backward, 5)), (None, Some(TIME_MAX), Some(5)));
+        assert_eq!(ticks(range(span(100, open.1), Order::Backward, 5)), (Some(TIME_MAX), Some(99), Some(5)));
+    }
+
+    #[test]
+    fn values_that_mean_something_on_one_server_only_do_not_pass() {
+        assert!(is_portable(&1.5.into()) && is_portable(&vec![1i32].into()) && is_portable(&"a".into()));
+        assert!(is_portable(&NodeId::numeric(0, 85).into()));
+        assert!(!is_portable(&NodeId::numeric(2, 85).into()));
+        let of_type = |type_id| {
+            let object = taktwerk_types::ExtensionObject { type_id, ..Default::default() };
+            Variant::ExtensionObject(Box::new(object))
+        };
+        assert!(
+            is_portable(&of_type(NodeId::numeric(0, 297))) && !is_portable(&of_type(NodeId::numeric(1, 5)))
+        );
+    }
+
+    #[test]
+    fn nothing_waits_without_a_connection() {
+        let passage = Arc::new(Passage::default());
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let refused = runtime.block_on(passage.call("i=1", "i=2", Vec::new()));
+        assert_eq!(refused, Err(StatusCode::BAD_NO_COMMUNICATION));
+        let history = RemoteHistory::new(&passage, Duration::from_secs(1));
+        let read = history.read(&"i=1".into(), Span::ALL, Order::Forward, 1, &mut Vec::new());
+        assert_eq!(read.unwrap_err().status, StatusCode::BAD_NO_COMMUNICATION);
+    }
+}

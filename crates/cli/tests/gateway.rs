@@ -488,3 +488,23 @@ fn the_way_from_a_register_to_a_client_is_measured() {
     assert_eq!(wrong.status.code(), Some(2));
     assert!(text(&wrong.stderr).contains("some of the 2 devices"), "{}", text(&wrong.stderr));
 }
+
+#[test]
+fn the_way_from_a_broker_to_a_client_is_measured() {
+    let arguments = "bench gateway-mqtt --topics 50 --rate 500 -I 10 -d 2s --warmup 500ms --json";
+    let output = taktwerk(&arguments.split(' ').collect::<Vec<_>>());
+    if text(&output.stderr).contains("mosquitto is not installed") {
+        println!("skipped: there is no mosquitto");
+        return;
+    }
+    assert!(matches!(output.status.code(), Some(0 | 5)), "{}", text(&output.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let number = |path: &str| report.pointer(path).and_then(serde_json::Value::as_f64).unwrap();
+    // More than the rate at which delays are measured: the publisher did what it could.
+    assert!(number("/messages_per_s") > 1_000.0, "{report}");
+    assert!(number("/published_per_s") > 1_000.0, "{report}");
+    // The client's values wait for the next publishing, half of an interval in the mean; the plain subscriber's do not.
+    assert!(number("/plain/count") > 500.0 && number("/delay/count") > 50.0, "{report}");
+    assert!(number("/delay/mean_us") > number("/plain/mean_us"), "{report}");
+    assert!(number("/server/cpu_us_per_message") > 0.0, "{report}");
+}

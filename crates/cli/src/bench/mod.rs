@@ -4,7 +4,7 @@
 //! - [`mqtt`]: the same questions put to an MQTT broker; [`pubsub`]: a publisher and how late it is;
 //! - [`igmp`]: multicast at a switch;
 //! - [`roundtrip`], [`fan`]: values that come back, one [`transaction`] after the other;
-//! - `gateway`: from a register of a device to a client;
+//! - `gateway`: from a register of a device, or from an MQTT broker, to a client;
 //! - [`probe`]: why a request was slow; [`again`]: its connection; [`update`]: setting values;
 //! - [`common`]: options that they share; [`link`]: a network that is not there; [`nodes`]: which nodes are used;
 //! - [`account`]: CPU, memory, switches; [`report`]: the table and the document.
@@ -62,6 +62,9 @@ pub(crate) enum BenchCommand {
     /// Read field devices by a gateway, and see how late and how dear their values are.
     #[cfg(feature = "gateway")]
     Gateway(gateway::GatewayArgs),
+    /// Feed a gateway by an MQTT broker, and see how many messages it takes and how late they are.
+    #[cfg(feature = "gateway")]
+    GatewayMqtt(gateway::MessagesArgs),
     /// Read at fixed times and say for each slow answer what held it up.
     Probe(probe::ProbeArgs),
     /// Set the values of a server within this process, by one or several threads.
@@ -81,7 +84,7 @@ impl BenchCommand {
             Self::Fan(arguments) => Some(&mut arguments.common),
             Self::Probe(arguments) => Some(&mut arguments.common),
             #[cfg(feature = "gateway")]
-            Self::Gateway(_) => None,
+            Self::Gateway(_) | Self::GatewayMqtt(_) => None,
             Self::Mqtt(_) | Self::PubSub(_) | Self::Igmp(_) | Self::Update(_) => None,
         }
     }
@@ -103,7 +106,9 @@ pub(crate) fn run(command: &mut BenchCommand, output: Output, interrupt: &Interr
         BenchCommand::Roundtrip(arguments) => roundtrip::run(arguments, output, interrupt),
         BenchCommand::Fan(arguments) => fan::run(arguments, output, interrupt),
         #[cfg(feature = "gateway")]
-        BenchCommand::Gateway(arguments) => gateway::run(arguments, output, interrupt),
+        BenchCommand::Gateway(arguments) => gateway::run_registers(arguments, output, interrupt),
+        #[cfg(feature = "gateway")]
+        BenchCommand::GatewayMqtt(arguments) => gateway::run_messages(arguments, output, interrupt),
         BenchCommand::Probe(arguments) => probe::run(arguments, output, interrupt),
         BenchCommand::Update(arguments) => update::run(arguments, output, interrupt),
     }

@@ -1,7 +1,5 @@
 //! The client of a gateway: it subscribes to every tag and looks at what the values say.
 
-use super::Seen;
-use super::device::age;
 use crate::attribute::Attribute;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -16,6 +14,7 @@ use taktwerk_client::{
     SubscriptionHandle, SubscriptionParams, Target,
 };
 use taktwerk_lab::clock;
+use taktwerk_lab::latency::Times;
 use taktwerk_net::client::{Fleet, FleetOptions, FleetSink, MemberId};
 use taktwerk_schema::{MonitoredItemCreateRequest, MonitoringMode, MonitoringParameters, ReadValueId};
 use taktwerk_types::{Instant, NodeId, Variant};
@@ -24,8 +23,27 @@ use taktwerk_types::{Instant, NodeId, Variant};
 const ITEMS_PER_REQUEST: usize = 2_000;
 /// How long the subscription may take, nanoseconds.
 const PATIENCE: u64 = 60_000_000_000;
-/// The namespace of the tags: the first one behind the server's own.
-const NAMESPACE: u16 = 2;
+
+/// What was seen within a window.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// Values that came.
+    pub(super) values: u64,
+    /// From the change at the source to the client; of values that tell it.
+    pub(super) delays: Times,
+}
+
+/// How long ago a tag got a value at its source, nanoseconds, if the value tells: of the tag's place in the list, its value, and
+/// the monotonic time.
+pub(super) type AgeOf = Box<dyn Fn(u32, &Variant, u64) -> Option<u64>>;
+
+/// What to subscribe to.
+pub(super) struct Watched {
+    /// The tags.
+    pub(super) nodes: Vec<NodeId>,
+    /// What values tell.
+    pub(super) age: AgeOf,
+}
 
 /// A client that subscribes to the tags of a gateway.
 pub(super) struct Watcher {
@@ -34,16 +52,12 @@ pub(super) struct Watcher {
     port: u16,
 }
 
-#[derive(Default)]
 struct Sink {
+    age: AgeOf,
     connected: bool,
     subscription: Option<SubscriptionHandle>,
-    answered: usize,
     refused: Option<String>,
     error: Option<ClientError>,
-    registers: u32,
-    /// Devices below this number are not looked at.
-    hanging: u32,
     /// Which items had a value.
     heard: Vec<bool>,
     seen: Seen,
@@ -60,7 +74,6 @@ impl FleetSink for Sink {
             }
             Event::Subscription(_, SubscriptionEvent::CreateFailed(error)) => self.error = Some(error),
             Event::Subscription(_, SubscriptionEvent::Items(results)) => {
-                self.answered += results.len();
                 if let Some(bad) = results.iter().find(|item| item.status.is_bad()) {
                     self.refused = Some(bad.status.to_string());
                 }
@@ -73,32 +86,26 @@ impl FleetSink for Sink {
 
     fn data_changes(&mut self, _: MemberId, _: SubscriptionHandle, changes: DataChanges<'_>, now: Instant) {
         for (handle, value) in changes.flatten() {
-            let Some(Variant::UInt16(number)) = value.value else { continue };
-            if !value.status().is_good() {
-                continue;
-            }
+            let Some(content) = value.value.as_ref().filter(|_| value.status().is_good()) else { continue };
             self.seen.values += 1;
             if let Some(heard) = self.heard.get_mut(handle as usize) {
                 *heard = true;
             }
-            // The registers of a device change together, and come in one message.
-            if handle % self.registers == 0 && handle / self.registers >= self.hanging {
-                self.seen.delays.record(age(number, now.as_nanos()));
+            if let Some(age) = (self.age)(handle, content, now.as_nanos()) {
+                self.seen.delays.record(age);
             }
         }
     }
 }
 
 impl Watcher {
-    /// Connects and subscribes; returns when every tag has had a value. `plant` is how many devices with how many registers
-    /// there are, and how many of them will hang.
+    /// Connects and subscribes; returns when every tag has had a value.
     pub(super) fn connect(
         url: &str,
-        plant: (u32, u16, u32),
+        watched: Watched,
         interval: Duration,
         interrupt: &Interrupt,
     ) -> Result<Self, Failure> {
-        let (devices, registers, hanging) = plant;
         let target = Target::direct(url).map_err(|error| Failure::Environment(format!("{url}: {error}")))?;
         let limits = ChannelLimits {
             message_size_max: 64 << 20,
@@ -111,20 +118,19 @@ impl Watcher {
             reconnect: ReconnectPolicy { enabled: false, ..ReconnectPolicy::default() },
             ..ClientConfig::default()
         };
-        let mut fleet = Fleet::new(Arc::new(config), FleetOptions::default()).map_err(super::environment)?;
+        let mut fleet = Fleet::new(Arc::new(config), FleetOptions::default())
+            .map_err(super::super::common::environment)?;
         fleet.add(target);
-        let items: Vec<_> = (0..devices)
-            .flat_map(|device| {
-                (0..registers).map(move |register| NodeId::string(NAMESPACE, format!("d{device}/{register}")))
-            })
-            .zip(0..)
-            .map(|(node, handle)| item(node, handle, interval))
-            .collect();
+        let items: Vec<_> =
+            watched.nodes.into_iter().zip(0..).map(|(node, handle)| item(node, handle, interval)).collect();
         let sink = Sink {
-            registers: u32::from(registers),
-            hanging,
+            age: watched.age,
+            connected: false,
+            subscription: None,
+            refused: None,
+            error: None,
             heard: vec![false; items.len()],
-            ..Sink::default()
+            seen: Seen::default(),
         };
         let port =
             url.rsplit(':').next().and_then(|port| port.trim_end_matches('/').parse().ok()).unwrap_or(0);
@@ -180,7 +186,9 @@ impl Watcher {
                 }
             }
             let until = clock::monotonic() + 50_000_000;
-            self.fleet.run_once(Instant::from_nanos(until), &mut self.sink).map_err(super::environment)?;
+            self.fleet
+                .run_once(Instant::from_nanos(until), &mut self.sink)
+                .map_err(super::super::common::environment)?;
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use taktwerk_lab::links::address::first_address;
 use taktwerk_lab::mqtt::Version;
 use taktwerk_lab::peers::{self, PeerOptions, Role};
+use taktwerk_lab::pin::CpuList;
 use taktwerk_lab::process::Process;
 use taktwerk_lab::program::Running;
 
@@ -14,7 +15,7 @@ use taktwerk_lab::program::Running;
 const PORT: u16 = 1883;
 
 /// A broker.
-pub(super) struct Broker {
+pub(in crate::bench) struct Broker {
     name: String,
     address: SocketAddr,
     process: Option<Process>,
@@ -26,7 +27,7 @@ impl Broker {
     /// The one that the arguments name.
     pub(super) fn of(arguments: &MqttArgs) -> Result<Self, Failure> {
         if let Some(name) = &arguments.peer {
-            return Self::start(name, arguments);
+            return Self::start(name, arguments.mqtt, arguments.peer_cpu.clone());
         }
         let url = arguments.url.as_deref().unwrap_or_default();
         Ok(Self {
@@ -37,16 +38,21 @@ impl Broker {
         })
     }
 
-    fn start(name: &str, arguments: &MqttArgs) -> Result<Self, Failure> {
+    /// Starts one that `lab peers` names.
+    pub(in crate::bench) fn start(
+        name: &str,
+        version: Version,
+        cpus: Option<CpuList>,
+    ) -> Result<Self, Failure> {
         let peer = peers::find(name).filter(|peer| peer.role == Role::Mqtt).ok_or_else(|| {
             Failure::Usage(format!("{name:?} is no broker; there are mosquitto and rumqttd"))
         })?;
         crate::leftovers::clean_up();
-        let options = PeerOptions { cpus: arguments.peer_cpu.clone(), ..PeerOptions::default() };
+        let options = PeerOptions { cpus, ..PeerOptions::default() };
         let running = peers::start(peer, &peers::directory(), &options)
             .map_err(|error| Failure::Environment(error.to_string()))?;
         // A broker may have another port for MQTT 5.
-        let url = match arguments.mqtt {
+        let url = match version {
             Version::V5 => running.note("V5").unwrap_or(running.url()).to_owned(),
             Version::V311 => running.url().to_owned(),
         };
@@ -59,17 +65,17 @@ impl Broker {
     }
 
     /// What it is called in the result.
-    pub(super) fn name(&self) -> &str {
+    pub(in crate::bench) fn name(&self) -> &str {
         &self.name
     }
 
     /// Where it listens.
-    pub(super) fn address(&self) -> SocketAddr {
+    pub(in crate::bench) fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// Its process, if it is on this machine and known.
-    pub(super) fn process(&self) -> Option<Process> {
+    pub(in crate::bench) fn process(&self) -> Option<Process> {
         self.process
     }
 }

@@ -4,7 +4,7 @@
 //! - [`round_trip`]: each client receives what it publishes; [`fan`]: one publishes, all others receive and answer;
 //! - [`message`]: bytes, or PubSub's messages.
 
-mod broker;
+pub(super) mod broker;
 mod clients;
 mod fan;
 mod message;

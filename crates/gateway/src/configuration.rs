@@ -16,6 +16,8 @@ use crate::destination::mqtt::MqttSink;
 #[cfg(feature = "nats")]
 use crate::destination::nats::NatsSink;
 use crate::destination::opcua::OpcUaSink;
+#[cfg(feature = "parquet")]
+use crate::destination::parquet::ParquetFiles;
 #[cfg(feature = "postgres")]
 use crate::destination::postgres::PostgresSink;
 use crate::destination::settings::DestinationSettings;
@@ -158,6 +160,8 @@ const SINKS: &[(&str, TakeSink)] = &[
     sink!("sparkplug", SparkplugSink),
     #[cfg(feature = "nats")]
     sink!("nats", NatsSink),
+    #[cfg(feature = "parquet")]
+    sink!("parquet", ParquetFiles),
     #[cfg(feature = "postgres")]
     sink!("postgres", PostgresSink),
 ];

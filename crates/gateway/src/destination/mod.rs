@@ -4,7 +4,7 @@
 //! - [`queue`]: the queue on disk, `parked`: what waits in it for single variables; [`forward`]: from the tap to the queue;
 //!   [`sending`]: from the queue to the destination; [`counters`]: what is counted;
 //! - [`settings`]: what every destination has; [`template`]: texts with placeholders;
-//! - [`file`], [`influx`], [`mqtt`], [`opcua`], [`sparkplug`], `nats`, `postgres`: the kinds of destinations.
+//! - [`file`], [`influx`], [`mqtt`], [`opcua`], [`sparkplug`], `nats`, `parquet`, `postgres`: the kinds of destinations.
 
 pub mod block;
 pub mod counters;
@@ -16,6 +16,8 @@ pub mod mqtt;
 pub mod nats;
 pub mod opcua;
 mod parked;
+#[cfg(feature = "parquet")]
+pub mod parquet;
 pub mod pattern;
 #[cfg(feature = "postgres")]
 pub mod postgres;
@@ -28,6 +30,7 @@ pub mod template;
 
 use crate::fault::Fault;
 use block::Record;
+use core::time::Duration;
 use futures_util::future::BoxFuture;
 
 /// Values that are sent together. They are sent again until the destination has confirmed them.
@@ -65,6 +68,17 @@ pub struct Taken {
 pub trait Sink: Send {
     /// What it is, in a few words for people: `MQTT 5 broker:1883`.
     fn describe(&self) -> String;
+
+    /// Most records that it takes together, if it has a limit of its own.
+    fn batch_max(&self) -> Option<usize> {
+        None
+    }
+
+    /// Whether a batch is worth it now, if so many records wait and the oldest has waited so long.
+    fn is_worth_it(&self, queued: u64, waited: Duration) -> bool {
+        let _ = (queued, waited);
+        true
+    }
 
     /// Sends a batch, and connects first if there is no connection. It returns when the destination has confirmed the
     /// batch. After an error the same batch is sent again. Dropping the future must leave the sink usable.

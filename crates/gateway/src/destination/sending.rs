@@ -17,10 +17,12 @@ const IDLE: Duration = Duration::from_secs(1);
 
 /// Sends what is in the queue of a destination, for ever.
 pub async fn forward(destination: Destination, sink: Box<dyn Sink>) {
-    let (retry, batch_max) = (destination.settings().retry, destination.settings().batch_max);
+    let retry = destination.settings().retry;
+    let size_max = sink.batch_max().unwrap_or(destination.settings().batch_max);
     let mut sending = Sending {
         pause: retry,
-        size: batch_max,
+        size: size_max,
+        size_max,
         last_told: String::new(),
         last_parked: String::new(),
         is_proven: false,
@@ -43,6 +45,7 @@ struct Sending {
     pause: Duration,
     /// Records in the next batch, at most.
     size: usize,
+    size_max: usize,
     /// What was logged last, so that it is logged once.
     last_told: String,
     last_parked: String,
@@ -103,6 +106,12 @@ impl Sending {
             self.parked_due = None;
         }
         self.is_parked_first = true;
+        let seen = self.destination.counters().snapshot();
+        let waited = seen.oldest.map_or(0, |oldest| wall().unix_nanos() - oldest.unix_nanos());
+        let waited = Duration::from_nanos(u64::try_from(waited).unwrap_or(0));
+        if seen.queued > 0 && !self.sink.is_worth_it(seen.queued, waited) {
+            return None;
+        }
         let size = self.size;
         let (batch, held) = self.destination.blocking(move |it| it.front(size)).await.flatten()?;
         Some(Next::Queue(batch, held))
@@ -175,7 +184,7 @@ impl Sending {
         }
         self.pause = settings_retry;
         self.last_told.clear();
-        self.size = (self.size * 2).min(self.destination.settings().batch_max);
+        self.size = (self.size * 2).min(self.size_max);
     }
 
     async fn failed(&mut self, fault: Fault, count: usize) {

@@ -1,6 +1,12 @@
-//! A recording in a CSV file, played again at its own speed, faster, slower, or one row per interval.
+//! A recording in a CSV or Parquet file, played again at its own speed, faster, slower, or one row per interval.
+//!
+//! - `rows`: the rows of a file; `parquet`: those of a Parquet file.
 
-use crate::fault::{Fault, plain};
+#[cfg(feature = "parquet")]
+mod parquet;
+mod rows;
+
+use crate::fault::Fault;
 use crate::feed::{Feed, Reading, Writes};
 use crate::fields::{Fields, Mistake};
 use crate::json_time::time_of;
@@ -11,8 +17,9 @@ use crate::tag::{Access, Tag};
 use crate::value::{Kind, parse};
 use core::time::Duration;
 use futures_util::future::BoxFuture;
+use rows::Rows;
 use serde_json::Value as Json;
-use std::fs::File;
+use std::collections::HashMap;
 use std::path::PathBuf;
 use taktwerk_types::{BuiltInType, StatusCode, UtcTime};
 
@@ -25,9 +32,13 @@ pub struct Replay {
     path: PathBuf,
     delimiter: u8,
     time: Option<String>,
+    /// The columns with the name of a tag and its value, if each row has one value.
+    narrow: Option<(String, String)>,
     speed: f64,
     repeats: bool,
     tags: Vec<(String, Kind)>,
+    /// The positions of tags by their column, or by what stands in the tag column.
+    by_column: HashMap<String, Vec<usize>>,
 }
 
 impl Replay {
@@ -48,6 +59,22 @@ impl Replay {
                 hint,
             ));
         }
+        if rows::is_parquet(&path) && cfg!(not(feature = "parquet")) {
+            let hint = "install one with it: cargo install --path crates/cli --features parquet";
+            return Err(fields.mistake_in(
+                line,
+                "file",
+                "this program is built without the feature parquet",
+                hint,
+            ));
+        }
+        let tag = fields.text("tag_column")?;
+        let value = fields.text("value_column")?;
+        if tag.is_none() && value.is_some() {
+            return Err(
+                fields.mistake("value_column is for files with a tag_column", "set tag_column, or remove it")
+            );
+        }
         let delimiter = fields.word("delimiter", &[(",", b','), (";", b';'), ("tab", b'\t')])?;
         let speed = fields.number_at("speed")?;
         if let Some((line, speed)) = speed
@@ -64,47 +91,46 @@ impl Replay {
             path,
             delimiter: delimiter.unwrap_or(b','),
             time: fields.text("time_column")?,
+            narrow: tag.map(|tag| (tag, value.unwrap_or_else(|| "value".to_owned()))),
             speed: speed.map_or(1.0, |(_, speed)| speed),
             repeats: fields.flag("repeat")?.unwrap_or(true),
             tags: Vec::new(),
+            by_column: HashMap::new(),
         })
-    }
-
-    fn reader(&self) -> Result<csv::Reader<File>, Fault> {
-        let target = self.path.display().to_string();
-        let file =
-            File::open(&self.path).map_err(|error| Fault::Connect { target, reason: plain(&error) })?;
-        Ok(csv::ReaderBuilder::new()
-            .delimiter(self.delimiter)
-            .flexible(true)
-            .trim(csv::Trim::All)
-            .from_reader(file))
     }
 
     /// Plays the file once; gives the number of rows.
     async fn play(&self, feed: &Feed, writes: &mut Writes) -> Result<usize, Fault> {
         let target = self.path.display().to_string();
-        let fail = |error: csv::Error| Fault::other(target.clone(), error);
-        let mut reader = self.reader()?;
-        let headers = reader.headers().map_err(fail)?.clone();
+        let (mut rows, headers) = Rows::open(&self.path, self.delimiter)?;
         let column = |name: &str| {
-            let found = headers.iter().position(|header| header == name);
+            let found = headers.iter().position(|header| header.as_str() == name);
             found.ok_or_else(|| {
-                let names = headers.iter().collect::<Vec<_>>().join(", ");
+                let names = headers.join(", ");
                 Fault::other(target.clone(), format!("there is no column {name:?}; there are {names}"))
             })
         };
         let time_column = self.time.as_deref().map(column).transpose()?;
-        let columns = self.tags.iter().map(|(name, _)| column(name)).collect::<Result<Vec<_>, _>>()?;
+        // Where the value of each tag is, or the tag and the value are.
+        let narrow = match &self.narrow {
+            Some((tag, value)) => Some((column(tag)?, column(value)?)),
+            None => None,
+        };
+        let columns = match narrow {
+            None => self.tags.iter().map(|(name, _)| column(name)).collect::<Result<Vec<_>, _>>()?,
+            Some(_) => Vec::new(),
+        };
+        // Our own files have texts in a column beside the numbers.
+        let text = column("text").ok();
         let interval = feed.settings().interval.unwrap_or(Duration::from_secs(1));
         let mut due = tokio::time::Instant::now();
         let mut last: Option<UtcTime> = None;
-        let mut row = csv::StringRecord::new();
+        let mut row: Vec<String> = Vec::new();
         let mut count = 0;
         feed.connected();
         // Rows are short and come from the page cache; a row at a time does not hold up other sources.
-        while reader.read_record(&mut row).map_err(fail)? {
-            let time = time_column.and_then(|at| row.get(at)).and_then(time_of_cell);
+        while rows.next(&mut row).map_err(|error| Fault::other(target.as_str(), error))? {
+            let time = time_column.and_then(|at| row.get(at)).and_then(|cell| time_of_cell(cell));
             let pause = match (last, time) {
                 (Some(last), Some(time)) => {
                     let nanos = u64::try_from(time.unix_nanos() - last.unix_nanos()).unwrap_or(0);
@@ -122,15 +148,29 @@ impl Replay {
                     () = tokio::time::sleep_until(due) => break,
                 }
             }
-            let readings =
-                self.tags.iter().zip(&columns).enumerate().filter_map(|(position, ((_, kind), column))| {
-                    let cell = row.get(*column).filter(|cell| !cell.is_empty())?;
-                    let value = parse(kind.element, cell);
-                    Some((
-                        position,
-                        value.map_or_else(|| Reading::bad(StatusCode::BAD_TYPE_MISMATCH), Reading::good),
-                    ))
-                });
+            let reading = |kind: &Kind, cell: &str| {
+                parse(kind.element, cell)
+                    .map_or_else(|| Reading::bad(StatusCode::BAD_TYPE_MISMATCH), Reading::good)
+            };
+            let cell = |at: usize| row.get(at).map(String::as_str).filter(|cell| !cell.is_empty());
+            let readings: Vec<(usize, Reading)> = match narrow {
+                Some((tag, value)) => {
+                    let name = cell(tag).unwrap_or_default();
+                    let value = cell(value).or_else(|| cell(text?));
+                    let found = self.by_column.get(name).into_iter().flatten().filter_map(|position| {
+                        let (_, kind) = self.tags.get(*position)?;
+                        Some((*position, reading(kind, value?)))
+                    });
+                    found.collect()
+                }
+                None => {
+                    let found = self.tags.iter().zip(&columns).enumerate();
+                    let found = found.filter_map(|(position, ((_, kind), column))| {
+                        Some((position, reading(kind, cell(*column)?)))
+                    });
+                    found.collect()
+                }
+            };
             feed.statistics().add(Count::Requests, 1);
             feed.deliver(readings);
             count += 1;
@@ -175,7 +215,9 @@ impl Adapter for Replay {
         }
         let element = tag.kind.filter(|_| tag.scaling.is_identity()).unwrap_or(BuiltInType::Double);
         let kind = Kind::scalar(element);
-        self.tags.push((fields.text("column")?.unwrap_or_else(|| tag.name.clone()), kind));
+        let column = fields.text("column")?.unwrap_or_else(|| tag.name.clone());
+        self.by_column.entry(column.clone()).or_default().push(self.tags.len());
+        self.tags.push((column, kind));
         Ok(Placement::Variable(kind))
     }
 

@@ -89,6 +89,12 @@ Examples:
   taktwerk watch localhost '/Objects/2:Plant/2:Robot/*' -I 500
   taktwerk watch localhost i=2258 -n 10 --json";
 
+pub(crate) const QUERY: &str = "\
+Examples:
+  taktwerk query localhost AnalogItemType --select EURange,#Value
+  taktwerk query localhost AnalogItemType --where \"#Value > 50 and #BrowseName like '%Level%'\"
+  taktwerk query localhost /Types/ObjectTypes/BaseObjectType/2:PumpType --where \"2:Speed >= 10\" --json";
+
 pub(crate) const EVENTS: &str = "\
 Examples:
   taktwerk events localhost

@@ -54,7 +54,7 @@ mod walk;
 use clap::{Parser, Subcommand};
 use commands::{
     alarms, backup, browse, call, completions, endpoints, events, history, lab, man, model, nodes, nodeset,
-    pki, read, sim, size, tune, watch, write,
+    pki, query, read, sim, size, tune, watch, write,
 };
 use failure::Failure;
 use interrupt::Interrupt;
@@ -99,6 +99,9 @@ enum Command {
     /// Read attributes.
     #[command(after_help = examples::READ)]
     Read(read::ReadArgs),
+    /// Find nodes by their type, filtered by what they have.
+    #[command(after_help = examples::QUERY)]
+    Query(query::QueryArgs),
     /// Read the history of a variable: values, aggregates, charts.
     #[command(after_help = examples::HISTORY)]
     History(history::HistoryArgs),
@@ -176,6 +179,7 @@ impl Command {
             self,
             Self::Endpoints(_)
                 | Self::Read(_)
+                | Self::Query(_)
                 | Self::History(_)
                 | Self::Write(_)
                 | Self::Node(_)
@@ -211,6 +215,7 @@ fn run(command: &mut Command, output: Output, interrupt: &Interrupt) -> Result<(
         Command::Endpoints(arguments) => endpoints::run(arguments, output),
         Command::Browse(arguments) => browse::run(arguments, output, interrupt),
         Command::Read(arguments) => read::run(arguments, output),
+        Command::Query(arguments) => query::run(arguments, output),
         Command::History(arguments) => history::run(arguments, output),
         Command::Write(arguments) => write::run(arguments, output),
         Command::Node(command) => nodes::run(command, output),

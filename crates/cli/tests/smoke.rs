@@ -50,6 +50,25 @@ fn refused(pki: &str) -> Option<String> {
 }
 
 #[test]
+fn nodes_are_found_by_their_type() {
+    let server = serve(&[]);
+    let url = server.url();
+    let condition = "#BrowseName like '%Level%' and EURange is not null";
+    let levels = ["query", url, "AnalogItemType", "--where", condition, "--select", "#Value,EURange"];
+    let found = json(&levels);
+    assert_eq!(found.as_array().unwrap().len(), 1, "{found}");
+    assert_eq!(found[0]["NodeId"], "ns=2;s=Plant/Boiler/Level");
+    assert_eq!(found[0]["BrowseName"], "2:Level");
+    assert!(found[0]["#Value"].is_number() && found[0]["EURange"]["Low"].is_number(), "{found}");
+    assert!(text(&levels).contains("AnalogUnitRangeType"));
+    // The subtype has them, and not the type itself.
+    assert_eq!(json(&["query", url, "AnalogItemType", "--exact"]), serde_json::json!([]));
+    assert_eq!(json(&["query", url, "FolderType", "-n", "3"]).as_array().unwrap().len(), 3);
+    assert!(stderr(2, &["query", url, "AnalogItmType"]).contains("is no type of the specification"));
+    assert!(stderr(2, &["query", url, "FolderType", "--where", "a b"]).contains("--where: cannot read"));
+}
+
+#[test]
 fn client_commands() {
     let server = serve(&["--interop", "--signals", "50", "--update", "50"]);
     let url = server.url();

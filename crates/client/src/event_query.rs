@@ -122,12 +122,24 @@ fn operand(name: &str) -> SimpleAttributeOperand {
     }
 }
 
-/// Reads a condition.
+/// Reads a condition on events.
 ///
 /// # Errors
 /// The text is no condition.
 pub fn parse(text: &str) -> Result<ContentFilter, EventQueryError> {
-    let mut parser = Parser { tokens: tokens(text)?, at: 0, end: text.chars().count() + 1, depth: 0 };
+    parse_with(text, &|name| Ok(operand(name)))
+}
+
+/// Reads a condition whose fields are what `field` makes of their names, or an error that says what is wrong with one.
+///
+/// # Errors
+/// The text is no condition.
+pub fn parse_with(
+    text: &str,
+    field: &dyn Fn(&str) -> Result<SimpleAttributeOperand, String>,
+) -> Result<ContentFilter, EventQueryError> {
+    let end = text.chars().count() + 1;
+    let mut parser = Parser { tokens: tokens(text)?, at: 0, end, depth: 0, field };
     if parser.tokens.is_empty() {
         return Ok(ContentFilter::default());
     }
@@ -264,14 +276,15 @@ impl Node {
     }
 }
 
-struct Parser {
+struct Parser<'a> {
     tokens: Vec<(usize, Token)>,
     at: usize,
     end: usize,
     depth: usize,
+    field: &'a dyn Fn(&str) -> Result<SimpleAttributeOperand, String>,
 }
 
-impl Parser {
+impl Parser<'_> {
     fn error<T>(&self, what: impl Into<String>) -> Result<T, EventQueryError> {
         let at = self.tokens.get(self.at).map_or(self.end, |(at, _)| *at);
         Err(EventQueryError { at, what: what.into() })
@@ -400,7 +413,16 @@ impl Parser {
     fn value(&mut self) -> Result<Node, EventQueryError> {
         match self.next() {
             Some(Token::Text(text)) => Ok(Node::Literal(text.into())),
-            Some(Token::Word(word)) => Ok(word_value(&word)),
+            Some(Token::Word(word)) => match literal(&word) {
+                Some(value) => Ok(Node::Literal(value)),
+                None => match (self.field)(&word) {
+                    Ok(field) => Ok(Node::Field(field)),
+                    Err(what) => {
+                        self.at -= 1;
+                        self.error(what)
+                    }
+                },
+            },
             other => {
                 self.at -= usize::from(other.is_some());
                 self.error("a field or a value is missing")
@@ -409,24 +431,20 @@ impl Parser {
     }
 }
 
-fn word_value(word: &str) -> Node {
+/// The value that a word is; `None` for the name of a field.
+fn literal(word: &str) -> Option<Variant> {
     if word.eq_ignore_ascii_case("true") || word.eq_ignore_ascii_case("false") {
-        return Node::Literal(word.eq_ignore_ascii_case("true").into());
+        return Some(word.eq_ignore_ascii_case("true").into());
     }
     if let Ok(number) = word.parse::<i64>() {
-        return Node::Literal(number.into());
+        return Some(number.into());
     }
     if word.starts_with(|char: char| char.is_ascii_digit() || matches!(char, '-' | '+' | '.'))
         && let Ok(number) = word.parse::<f64>()
     {
-        return Node::Literal(number.into());
+        return Some(number.into());
     }
-    if word.contains('=')
-        && let Ok(id) = word.parse::<NodeId>()
-    {
-        return Node::Literal(id.into());
-    }
-    Node::Field(operand(word))
+    word.parse::<NodeId>().ok().filter(|_| word.contains('=')).map(Variant::from)
 }
 
 #[cfg(test)]
@@ -483,6 +501,19 @@ mod tests {
         assert!(error("a like").what.contains("missing"));
         assert!(error("oftype pump").what.contains("NodeId"));
         assert!(error(&"not ".repeat(100)).what.contains("deep"));
+    }
+
+    #[test]
+    fn fields_are_what_the_caller_makes_of_them() {
+        let field = |name: &str| match name {
+            "bad" => Err("there is no field bad".to_owned()),
+            name => {
+                Ok(SimpleAttributeOperand { browse_path: vec![QualifiedName::new(7, name)], ..operand(name) })
+            }
+        };
+        assert_eq!(shown(&parse_with("a > 1", &field).unwrap(), 0), "2(7:a, 1)");
+        let error = parse_with("a = 1 or bad = 2", &field).unwrap_err();
+        assert_eq!((error.at, error.what.as_str()), (10, "there is no field bad"));
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub(crate) mod model;
 pub(crate) mod nodes;
 pub(crate) mod nodeset;
 pub(crate) mod pki;
+pub(crate) mod query;
 pub(crate) mod read;
 pub(crate) mod sim;
 pub(crate) mod size;

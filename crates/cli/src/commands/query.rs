@@ -1,0 +1,279 @@
+//! `taktwerk query`: nodes of a type, filtered by what they have (Part 4 Annex B.2).
+
+use crate::attribute::Attribute;
+use crate::connection::ConnectionArgs;
+use crate::failure::Failure;
+use crate::node::NodeSpec;
+use crate::output::{self, Output};
+use crate::session::{Session, failure};
+use crate::{resolve, suggestion};
+use clap::Args;
+use serde_json::{Map, Value, json};
+use taktwerk_client::event_query;
+use taktwerk_lab::table::{Align, Table};
+use taktwerk_schema::ids::reference_type_ids;
+use taktwerk_schema::ns0::Ns0;
+use taktwerk_schema::{
+    ContentFilter, NodeClass, NodeTypeDescription, QueryDataDescription, QueryDataSet, QueryFirstRequest,
+    QueryFirstResponse, QueryNextRequest, RelativePath, RelativePathElement, SimpleAttributeOperand,
+    ViewDescription,
+};
+use taktwerk_types::{ExpandedNodeId, NodeId, QualifiedName, UaString, Variant};
+
+/// Arguments of `taktwerk query`.
+#[derive(Debug, Args)]
+pub(crate) struct QueryArgs {
+    #[command(flatten)]
+    connection: ConnectionArgs,
+
+    /// The ObjectType or VariableType: a name of the specification such as AnalogItemType, a NodeId, or a browse path.
+    #[arg(value_name = "TYPE")]
+    kind: String,
+
+    /// Show only nodes for which this is true. Fields are paths of BrowseNames from the node, such as 2:Pump/2:Speed, with
+    /// #Attribute behind them if not the value is meant; #Value is the value of the node itself. Operators are =, !=, <, <=,
+    /// >, >=, like, between, in, is null, oftype, and, or, not.
+    #[arg(short, long = "where", value_name = "CONDITION")]
+    condition: Option<String>,
+
+    /// Also show these fields, such as EURange or 2:Speed#DataType.
+    #[arg(long, value_name = "FIELD", num_args = 1.., value_delimiter = ',')]
+    select: Vec<Field>,
+
+    /// Leave out subtypes.
+    #[arg(long)]
+    exact: bool,
+
+    /// Look only at the nodes of a View.
+    #[arg(long, value_name = "NODE")]
+    view: Option<NodeSpec>,
+
+    /// Stop after so many nodes.
+    #[arg(short = 'n', long, value_name = "N")]
+    count: Option<u32>,
+}
+
+/// A field of a node: an attribute of what a path leads to.
+#[derive(Debug, Clone)]
+struct Field {
+    text: String,
+    path: Vec<QualifiedName>,
+    attribute: Attribute,
+}
+
+impl std::str::FromStr for Field {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (path, attribute) = match text.rsplit_once('#') {
+            Some((path, name)) => (path, name.parse::<Attribute>().map_err(|error| error.to_string())?),
+            None => (text, Attribute::VALUE),
+        };
+        let names: Vec<&str> = if path.is_empty() { Vec::new() } else { path.split('/').collect() };
+        if names.iter().any(|name| name.is_empty()) {
+            return Err(format!("the path {path:?} has an empty name: write 2:Pump/2:Speed"));
+        }
+        let path = names.into_iter().map(QualifiedName::parse).collect();
+        Ok(Self { text: text.to_owned(), path, attribute })
+    }
+}
+
+impl Field {
+    /// As a condition wants it.
+    fn operand(self, kind: &NodeId) -> SimpleAttributeOperand {
+        SimpleAttributeOperand {
+            type_definition_id: kind.clone(),
+            browse_path: self.path,
+            attribute_id: self.attribute.id(),
+            ..SimpleAttributeOperand::default()
+        }
+    }
+
+    /// As what is to be returned.
+    fn description(&self) -> QueryDataDescription {
+        let step = |target_name: &QualifiedName| RelativePathElement {
+            reference_type_id: NodeId::numeric(0, reference_type_ids::HIERARCHICAL_REFERENCES),
+            is_inverse: false,
+            include_subtypes: true,
+            target_name: target_name.clone(),
+        };
+        QueryDataDescription {
+            relative_path: RelativePath { elements: self.path.iter().map(step).collect() },
+            attribute_id: self.attribute.id(),
+            index_range: UaString::NULL,
+        }
+    }
+}
+
+/// Asks and prints.
+pub(crate) fn run(arguments: &QueryArgs, output: Output) -> Result<(), Failure> {
+    let mut session = Session::connect(&arguments.connection)?;
+    let kind = kind(&mut session, &arguments.kind)?;
+    let filter = match &arguments.condition {
+        Some(text) => condition(text, &kind)?,
+        None => ContentFilter::default(),
+    };
+    let name = Field { text: String::new(), path: Vec::new(), attribute: Attribute::BROWSE_NAME };
+    let node_type = NodeTypeDescription {
+        type_definition_node: ExpandedNodeId::from(kind),
+        include_sub_types: !arguments.exact,
+        data_to_return: core::iter::once(&name).chain(&arguments.select).map(Field::description).collect(),
+    };
+    let view = match &arguments.view {
+        Some(spec) => {
+            ViewDescription { view_id: resolve::one(&mut session, spec)?, ..ViewDescription::default() }
+        }
+        None => ViewDescription::default(),
+    };
+    let request = QueryFirstRequest {
+        node_types: vec![node_type],
+        filter,
+        view,
+        max_data_sets_to_return: arguments.count.unwrap_or(0),
+        ..QueryFirstRequest::default()
+    };
+    let found = all(&mut session, request, arguments.count)?;
+    for value in found.iter().flat_map(|one| &one.values) {
+        session.learn_types(Some(value))?;
+    }
+    let result = print(&session, &arguments.select, &found, output);
+    session.close();
+    result
+}
+
+/// The type that a name or a node says.
+fn kind(session: &mut Session, text: &str) -> Result<NodeId, Failure> {
+    let is_type = |class| matches!(class, NodeClass::OBJECT_TYPE | NodeClass::VARIABLE_TYPE);
+    let types = || Ns0::get().nodes().filter(|node| is_type(node.class()));
+    if let Some(node) = types().find(|node| node.browse_name() == text) {
+        return Ok(NodeId::numeric(0, node.id()));
+    }
+    match text.parse::<NodeSpec>() {
+        Ok(spec) => resolve::one(session, &spec),
+        Err(_) => {
+            let meant = suggestion::question(text, types().map(|node| node.browse_name()));
+            Err(Failure::Usage(format!(
+                "{text} is no type of the specification{meant} Name other types by their NodeId or by a path such as \
+                 /Types/ObjectTypes/BaseObjectType/2:PumpType"
+            )))
+        }
+    }
+}
+
+/// Reads --where.
+fn condition(text: &str, kind: &NodeId) -> Result<ContentFilter, Failure> {
+    let field = |name: &str| name.parse::<Field>().map(|field| field.operand(kind));
+    event_query::parse_with(text, &field).map_err(|error| Failure::Usage(format!("--where: {error}")))
+}
+
+/// All data sets, over several responses, up to a number.
+fn all(
+    session: &mut Session,
+    mut request: QueryFirstRequest,
+    max: Option<u32>,
+) -> Result<Vec<QueryDataSet>, Failure> {
+    let max = max.map_or(usize::MAX, |max| max as usize);
+    let first = session.client().call(&mut request).map_err(|error| failure(&error))?;
+    refused(&first)?;
+    let mut found = first.query_data_sets;
+    let mut point = first.continuation_point;
+    while !point.as_bytes().is_empty() {
+        // What is not wanted any more is given back.
+        let release_continuation_point = found.len() >= max;
+        let mut next = QueryNextRequest {
+            continuation_point: point,
+            release_continuation_point,
+            ..QueryNextRequest::default()
+        };
+        let next = session.client().call(&mut next).map_err(|error| failure(&error))?;
+        found.extend(next.query_data_sets);
+        point = next.revised_continuation_point;
+    }
+    found.truncate(max);
+    Ok(found)
+}
+
+/// What the server does not understand of a query.
+fn refused(response: &QueryFirstResponse) -> Result<(), Failure> {
+    let parsing = response.parsing_results.iter();
+    let mut types = parsing.flat_map(|result| {
+        core::iter::once(&result.status_code)
+            .chain(&result.data_status_codes)
+            .filter(|status| status.is_bad())
+    });
+    if let Some(status) = types.next() {
+        return Err(Failure::BadStatus(format!("the server cannot query this type or field: {status}")));
+    }
+    let elements = response.filter_result.element_results.iter();
+    let mut bad = elements.flat_map(|element| {
+        element
+            .operand_status_codes
+            .iter()
+            .filter(|status| status.is_bad())
+            .chain(core::iter::once(&element.status_code).filter(|status| status.is_bad()))
+    });
+    match bad.next() {
+        Some(status) => Err(Failure::BadStatus(format!("the server cannot use --where: {status}"))),
+        None => Ok(()),
+    }
+}
+
+fn print(session: &Session, fields: &[Field], found: &[QueryDataSet], output: Output) -> Result<(), Failure> {
+    if output.is_json() {
+        let documents = found.iter().map(|one| {
+            let mut document = Map::new();
+            document.insert("NodeId".into(), json!(one.node_id.to_string()));
+            document.insert("TypeDefinition".into(), json!(one.type_definition_node.to_string()));
+            let names = core::iter::once("BrowseName").chain(fields.iter().map(|field| field.text.as_str()));
+            for (name, value) in names.zip(&one.values) {
+                let value = session.structure_document(value).unwrap_or_else(|| output::variant(value));
+                document.insert(name.to_owned(), value);
+            }
+            Value::Object(document)
+        });
+        return output.document(&Value::Array(documents.collect()));
+    }
+    let names: Vec<&str> = fields.iter().map(|field| field.text.as_str()).collect();
+    let mut columns = vec![("node", Align::Tail), ("name", Align::Left), ("type", Align::Left)];
+    columns.extend(names.iter().map(|name| (*name, Align::Left)));
+    let mut table = Table::new(&columns);
+    for one in found {
+        let mut values = one.values.iter().map(|value| match value {
+            Variant::Empty => "–".to_owned(),
+            value => session.show(value),
+        });
+        let name = values.next().unwrap_or_default();
+        let row = [one.node_id.to_string(), name, type_name(&one.type_definition_node)];
+        table.row(row.into_iter().chain(values));
+    }
+    output.text(&table.to_string())
+}
+
+/// The name of a type of the specification, or its id.
+fn type_name(id: &ExpandedNodeId) -> String {
+    let known = id.local().and_then(NodeId::ns0).and_then(|number| Ns0::get().node(number));
+    known.map_or_else(|| id.to_string(), |node| node.browse_name().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_paths_and_attributes() {
+        let field: Field = "2:Pump/Speed#datatype".parse().unwrap();
+        assert_eq!(field.path, [QualifiedName::new(2, "Pump"), QualifiedName::new(0, "Speed")]);
+        assert_eq!(field.attribute.name(), "DataType");
+        let own: Field = "#Value".parse().unwrap();
+        assert!(own.path.is_empty() && own.attribute == Attribute::VALUE);
+        assert!("2:Pump//Speed".parse::<Field>().unwrap_err().contains("empty name"));
+        assert!("Speed#Valeu".parse::<Field>().unwrap_err().contains("did you mean Value?"));
+    }
+
+    #[test]
+    fn a_condition_says_what_is_wrong_with_it() {
+        let kind = NodeId::numeric(0, 61);
+        assert_eq!(condition("2:Speed > 1 and #BrowseName != '2:x'", &kind).unwrap().elements.len(), 4);
+        let error = condition("2:Speed > 1 and a#b = 1", &kind).unwrap_err().to_string();
+        assert!(error.contains("--where: cannot read the condition at character 17"), "{error}");
+    }
+}

@@ -337,24 +337,35 @@ fn references(nodes: &Nodes, sets: &[NodeSet], warnings: &mut Vec<String>) -> BT
     let mut seen = BTreeMap::new();
     for (at, set) in sets.iter().enumerate() {
         for node in &set.nodes {
-            let Some(own) = nodes.resolve(node.node_id.as_ref()) else { continue };
-            for reference in &node.references {
-                let other = nodes.resolve(reference.target.as_ref());
-                let kind = nodes.resolve(reference.reference_type.as_ref());
-                let (Some(other), Some(kind)) = (other, kind) else {
-                    let missing = if kind.is_none() { &reference.reference_type } else { &reference.target };
-                    warnings.push(format!(
-                        "{}:{}: {} refers to {missing}, which no loaded model has; the reference is left out",
-                        set.file, node.line, node.node_id
-                    ));
-                    continue;
-                };
-                let (from, to) = if reference.is_forward { (own, other) } else { (other, own) };
-                seen.entry((from, kind, to)).or_insert((at, node.line));
-            }
+            references_of(nodes, (at, set), node, &mut seen, warnings);
         }
     }
     seen
+}
+
+/// The references of one node of a file.
+fn references_of(
+    nodes: &Nodes,
+    (at, set): (usize, &NodeSet),
+    node: &taktwerk_nodeset::Node,
+    seen: &mut BTreeMap<Triple, (usize, u32)>,
+    warnings: &mut Vec<String>,
+) {
+    let Some(own) = nodes.resolve(node.node_id.as_ref()) else { return };
+    for reference in &node.references {
+        let other = nodes.resolve(reference.target.as_ref());
+        let kind = nodes.resolve(reference.reference_type.as_ref());
+        let (Some(other), Some(kind)) = (other, kind) else {
+            let missing = if kind.is_none() { &reference.reference_type } else { &reference.target };
+            warnings.push(format!(
+                "{}:{}: {} refers to {missing}, which no loaded model has; the reference is left out",
+                set.file, node.line, node.node_id
+            ));
+            continue;
+        };
+        let (from, to) = if reference.is_forward { (own, other) } else { (other, own) };
+        seen.entry((from, kind, to)).or_insert((at, node.line));
+    }
 }
 
 /// Adds the references of files.

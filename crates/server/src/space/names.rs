@@ -72,7 +72,8 @@ impl Nodes {
         found.map(|(_, child)| *child)
     }
 
-    fn reference_count(&self, ix: NodeIx) -> usize {
+    /// How many references a node has, with those to nodes that are gone.
+    pub(in crate::space) fn reference_count(&self, ix: NodeIx) -> usize {
         if ix.index < NodeIx::DYNAMIC {
             let more = self.ns0_references.get(&ix.index).map_or(0, Vec::len);
             return Ns0::get().references(ix.index).len() + more;

@@ -244,7 +244,7 @@ impl Nodes {
 
     /// Whether a node of a stored reference still exists.
     #[inline]
-    fn is_there(&self, ix: NodeIx) -> bool {
+    pub(in crate::space) fn is_there(&self, ix: NodeIx) -> bool {
         ix.index < NodeIx::DYNAMIC || self.dynamic(ix).is_some()
     }
 

@@ -5,7 +5,7 @@
 //! nodes that stay are made again, except those that clients have added. The structure lock is given back after some
 //! hundred microseconds of work.
 
-use super::{Batch, ImportError, Imported, Importer, Triple, references, set_defaults};
+use super::{Batch, ImportError, Imported, Importer, Triple, references_of, set_defaults};
 use crate::space::build::wants_inverse;
 use crate::space::error::NodeError;
 use crate::space::nodes::Nodes;
@@ -136,16 +136,26 @@ impl Importer {
         let mut slices = Slices { space, left: 0 };
 
         let gone = old.nodes.iter().filter(|(id, fingerprint)| nodes.get(*id) != Some(*fingerprint));
+        let gone: Vec<&NodeId> = gone.map(|(id, _)| id).collect();
         let mut restore = Vec::new();
-        slices.each(gone, |space, (id, _)| {
-            let Some(ix) = space.resolve(id.as_ref()) else { return 1 };
-            if nodes.contains_key(id) {
-                restore.extend(foreign(space, ix, &old.references));
+        // Together, so that their folder is looked at once for many of them.
+        slices.each(gone.chunks(WORK_PER_LOCK / NODE_WORK), |space, ids| {
+            let mut found = Vec::with_capacity(ids.len());
+            let mut everywhere = 0;
+            for id in ids {
+                let ix = space.resolve(id.as_ref()).filter(|ix| ix.index >= NodeIx::DYNAMIC);
+                let Some(ix) = ix else { continue };
+                if nodes.contains_key(*id) {
+                    restore.extend(foreign(space, ix, &old.references));
+                }
+                if space.view(ix).is_some_and(|view| view.is_type()) {
+                    // Who refers to types is found by looking at all nodes, once.
+                    everywhere = space.len();
+                }
+                found.push(ix);
             }
-            imported.deleted_count += 1;
-            // Who refers to a type is found by looking at all nodes.
-            let everywhere = space.view(ix).filter(|view| view.is_type()).map_or(0, |_| space.len());
-            NODE_WORK + space.delete(ix).unwrap_or(0) + everywhere
+            imported.deleted_count += found.len();
+            NODE_WORK * found.len() + space.delete_all(&found).unwrap_or(0) + everywhere
         });
 
         let mut added = Vec::new();
@@ -163,11 +173,25 @@ impl Importer {
             NODE_WORK
         });
 
-        let wanted = references(&space.read(), &sets, &mut imported.warnings);
+        let mut wanted = BTreeMap::new();
+        for (at, set) in sets.iter().enumerate() {
+            // A writer that waits for the lock lets no reader pass, so it is not kept for all of them.
+            for part in set.nodes.chunks(WORK_PER_LOCK / NODE_WORK) {
+                let nodes = space.read();
+                for node in part {
+                    references_of(&nodes, (at, set), node, &mut wanted, &mut imported.warnings);
+                }
+            }
+        }
         let dropped = old.references.iter().filter(|triple| !wanted.contains_key(*triple));
         slices.each(dropped, |space, (from, kind, to)| {
+            // Those of nodes that are gone went with them: the other end would be looked through in vain.
+            if !space.is_there(*from) || !space.is_there(*to) {
+                return 1;
+            }
+            let looked_at = space.reference_count(*from) + space.reference_count(*to);
             space.delete_reference(*from, *kind, true, *to, true);
-            NODE_WORK
+            NODE_WORK + looked_at
         });
         let missing = wanted.keys().filter(|triple| !old.references.contains(*triple));
         slices.each(missing, |space, triple| connect(space, *triple));

@@ -217,7 +217,13 @@ impl Nodes {
         ends.dedup();
         let mut going = all.to_vec();
         going.sort_unstable();
-        let is_kept = |reference: &PackedReference| going.binary_search(&reference.target()).is_err();
+        let range = going.first().copied().zip(going.last().copied());
+        // Nodes that came together stand together: most that stay are told by a look at the ends.
+        let is_kept = |reference: &PackedReference| {
+            let target = reference.target();
+            range.is_none_or(|(first, last)| target < first || last < target)
+                || going.binary_search(&target).is_err()
+        };
         for other in ends {
             if other.index < NodeIx::DYNAMIC {
                 if let Some(references) = self.ns0_references.get_mut(&other.index) {
@@ -228,6 +234,16 @@ impl Nodes {
                 looked_at += node.references.len();
                 node.references.retain(|reference| is_kept(reference));
             }
+        }
+        let is_type = |ix: &&NodeIx| {
+            matches!(
+                self.view(**ix).map(|view| view.class()),
+                Some(NodeClass::OBJECT_TYPE | NodeClass::VARIABLE_TYPE | NodeClass::REFERENCE_TYPE)
+            )
+        };
+        let types: Vec<NodeIx> = going.iter().filter(is_type).copied().collect();
+        if !types.is_empty() {
+            self.forget_types(&types);
         }
         all.iter().for_each(|ix| self.take_out(*ix));
         Ok(looked_at)
@@ -263,10 +279,6 @@ impl Nodes {
 
     /// Deletes a node that no reference leads to.
     fn take_out(&mut self, ix: NodeIx) {
-        let class = self.view(ix).map(|view| view.class());
-        if let Some(NodeClass::OBJECT_TYPE | NodeClass::VARIABLE_TYPE | NodeClass::REFERENCE_TYPE) = class {
-            self.forget_type(ix);
-        }
         self.names.remove_parent(ix.index);
         let at = ix.index - NodeIx::DYNAMIC;
         let Some(node) = self.nodes.get_mut(at as usize).and_then(Option::take) else { return };
@@ -285,11 +297,13 @@ impl Nodes {
         }
     }
 
-    /// Removes the references of all nodes to a type that is deleted: instances are not among the type's own references.
-    fn forget_type(&mut self, ix: NodeIx) {
+    /// Removes the references of all nodes to types that are deleted, in their order: instances are not among a type's own
+    /// references.
+    fn forget_types(&mut self, types: &[NodeIx]) {
         let mut charged = 0;
         let mut keep = |reference: &PackedReference| {
-            let kept = reference.target() != ix && reference.reference_type() != ix.index;
+            let kept = types.binary_search(&reference.target()).is_err()
+                && types.binary_search_by_key(&reference.reference_type(), |ix| ix.index).is_err();
             charged += usize::from(!kept && reference.is_charged() && reference.is_forward());
             kept
         };

@@ -1,7 +1,7 @@
 //! The built program as a gateway: a file that it wrote itself, and files with mistakes.
 
 #![cfg(feature = "gateway")]
-#![allow(clippy::unwrap_used)] // a test fails by panicking
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and says why it is skipped
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -507,4 +507,21 @@ fn the_way_from_a_broker_to_a_client_is_measured() {
     assert!(number("/plain/count") > 500.0 && number("/delay/count") > 50.0, "{report}");
     assert!(number("/delay/mean_us") > number("/plain/mean_us"), "{report}");
     assert!(number("/server/cpu_us_per_message") > 0.0, "{report}");
+}
+
+#[test]
+fn the_way_from_other_servers_to_clients_is_measured() {
+    let arguments = "bench gateway-opcua --servers 3 --items 60 -c 4 -I 100 -d 2s --warmup 500ms --json";
+    let output = taktwerk(&arguments.split(' ').collect::<Vec<_>>());
+    assert!(matches!(output.status.code(), Some(0 | 5)), "{}", text(&output.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let number = |path: &str| report.pointer(path).and_then(serde_json::Value::as_f64).unwrap();
+    assert_eq!(number("/changes_per_s"), 1_800.0);
+    // All four clients have got all three servers' values, at least once.
+    assert!(number("/values") > 4.0 * 180.0, "{report}");
+    // Two publishing intervals lie on the way through the gateway, one on the direct way; both are over 0.
+    assert!(number("/delay/count") > 0.0 && number("/direct/count") > 0.0, "{report}");
+    assert!(number("/delay/mean_us") > 0.0 && number("/delay/max_us") < 60e6, "{report}");
+    assert!(number("/source_cpu_percent_one_client") > 0.0, "{report}");
+    assert!(number("/server/cpu_us_per_value") > 0.0, "{report}");
 }

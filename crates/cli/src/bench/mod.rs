@@ -4,7 +4,7 @@
 //! - [`mqtt`]: the same questions put to an MQTT broker; [`pubsub`]: a publisher and how late it is;
 //! - [`igmp`]: multicast at a switch;
 //! - [`roundtrip`], [`fan`]: values that come back, one [`transaction`] after the other;
-//! - `gateway`: from a register of a device, or from an MQTT broker, to a client;
+//! - `gateway`: from field devices, an MQTT broker or other servers to clients;
 //! - [`probe`]: why a request was slow; [`again`]: its connection; [`update`]: setting values;
 //! - [`common`]: options that they share; [`link`]: a network that is not there; [`nodes`]: which nodes are used;
 //! - [`account`]: CPU, memory, switches; [`report`]: the table and the document.
@@ -65,6 +65,9 @@ pub(crate) enum BenchCommand {
     /// Feed a gateway by an MQTT broker, and see how many messages it takes and how late they are.
     #[cfg(feature = "gateway")]
     GatewayMqtt(gateway::MessagesArgs),
+    /// Aggregate OPC UA servers by a gateway, and see what that costs them and adds to the delay.
+    #[cfg(feature = "gateway")]
+    GatewayOpcua(gateway::ServersArgs),
     /// Read at fixed times and say for each slow answer what held it up.
     Probe(probe::ProbeArgs),
     /// Set the values of a server within this process, by one or several threads.
@@ -84,7 +87,7 @@ impl BenchCommand {
             Self::Fan(arguments) => Some(&mut arguments.common),
             Self::Probe(arguments) => Some(&mut arguments.common),
             #[cfg(feature = "gateway")]
-            Self::Gateway(_) | Self::GatewayMqtt(_) => None,
+            Self::Gateway(_) | Self::GatewayMqtt(_) | Self::GatewayOpcua(_) => None,
             Self::Mqtt(_) | Self::PubSub(_) | Self::Igmp(_) | Self::Update(_) => None,
         }
     }
@@ -109,6 +112,8 @@ pub(crate) fn run(command: &mut BenchCommand, output: Output, interrupt: &Interr
         BenchCommand::Gateway(arguments) => gateway::run_registers(arguments, output, interrupt),
         #[cfg(feature = "gateway")]
         BenchCommand::GatewayMqtt(arguments) => gateway::run_messages(arguments, output, interrupt),
+        #[cfg(feature = "gateway")]
+        BenchCommand::GatewayOpcua(arguments) => gateway::run_servers(arguments, output, interrupt),
         BenchCommand::Probe(arguments) => probe::run(arguments, output, interrupt),
         BenchCommand::Update(arguments) => update::run(arguments, output, interrupt),
     }

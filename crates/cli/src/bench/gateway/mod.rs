@@ -2,17 +2,21 @@
 //!
 //! - [`registers`]: from registers of field devices ([`device`]) to a client;
 //! - [`messages`]: from messages of an MQTT broker to a client;
-//! - [`watcher`]: the client.
+//! - [`servers`]: from other OPC UA servers to many clients;
+//! - [`watcher`]: the clients.
 
 mod device;
 mod messages;
 mod registers;
+mod servers;
 mod watcher;
 
 pub(crate) use messages::MessagesArgs;
 pub(super) use messages::run as run_messages;
 pub(crate) use registers::GatewayArgs;
 pub(super) use registers::run as run_registers;
+pub(crate) use servers::ServersArgs;
+pub(super) use servers::run as run_servers;
 
 use super::common::{environment, nanos};
 use crate::failure::Failure;

@@ -1,8 +1,9 @@
-//! The client of a gateway: it subscribes to every tag and looks at what the values say.
+//! Clients of a gateway, or of a source behind it: each subscribes to every tag, and what the values say is looked at.
 
 use crate::attribute::Attribute;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::progress::Progress;
 use crate::session;
 use std::io;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use taktwerk_channel::{ChannelConfig, ChannelLimits};
 use taktwerk_client::config::ReconnectPolicy;
 use taktwerk_client::{
-    ClientConfig, ClientError, DataChanges, Event, Reply, RequestHandle, SubscriptionEvent,
+    Client, ClientConfig, ClientError, DataChanges, Event, Reply, RequestHandle, SubscriptionEvent,
     SubscriptionHandle, SubscriptionParams, Target,
 };
 use taktwerk_lab::clock;
@@ -45,7 +46,7 @@ pub(super) struct Watched {
     pub(super) age: AgeOf,
 }
 
-/// A client that subscribes to the tags of a gateway.
+/// Clients that subscribe to the tags of a gateway.
 pub(super) struct Watcher {
     fleet: Fleet,
     sink: Sink,
@@ -54,23 +55,41 @@ pub(super) struct Watcher {
 
 struct Sink {
     age: AgeOf,
-    connected: bool,
-    subscription: Option<SubscriptionHandle>,
+    members: Vec<Member>,
+    /// Items of each client.
+    items: usize,
     refused: Option<String>,
     error: Option<ClientError>,
-    /// Which items had a value.
+    /// Which items had a value: of the first client, then of the second, and so on.
     heard: Vec<bool>,
     seen: Seen,
 }
 
+/// How far a client has got.
+#[derive(Debug, Clone, Default)]
+struct Member {
+    connected: bool,
+    is_creating: bool,
+    subscription: Option<SubscriptionHandle>,
+    is_adding: bool,
+}
+
+impl Sink {
+    fn set(&mut self, id: MemberId, what: impl FnOnce(&mut Member)) {
+        if let Some(member) = self.members.get_mut(id.0 as usize) {
+            what(member);
+        }
+    }
+}
+
 impl FleetSink for Sink {
-    fn event(&mut self, _: MemberId, event: Event, _: Instant) {
+    fn event(&mut self, id: MemberId, event: Event, _: Instant) {
         match event {
-            Event::Connected(_) => self.connected = true,
+            Event::Connected(_) => self.set(id, |member| member.connected = true),
             Event::Disconnected(error) => self.error = error.or_else(|| self.error.take()),
             Event::ConnectionLost { error, .. } => self.error = Some(error),
             Event::Subscription(handle, SubscriptionEvent::Created { .. }) => {
-                self.subscription = Some(handle)
+                self.set(id, |member| member.subscription = Some(handle));
             }
             Event::Subscription(_, SubscriptionEvent::CreateFailed(error)) => self.error = Some(error),
             Event::Subscription(_, SubscriptionEvent::Items(results)) => {
@@ -84,11 +103,12 @@ impl FleetSink for Sink {
 
     fn response(&mut self, _: MemberId, _: RequestHandle, _: Result<Reply<'_>, ClientError>, _: Instant) {}
 
-    fn data_changes(&mut self, _: MemberId, _: SubscriptionHandle, changes: DataChanges<'_>, now: Instant) {
+    fn data_changes(&mut self, id: MemberId, _: SubscriptionHandle, changes: DataChanges<'_>, now: Instant) {
+        let first = id.0 as usize * self.items;
         for (handle, value) in changes.flatten() {
             let Some(content) = value.value.as_ref().filter(|_| value.status().is_good()) else { continue };
             self.seen.values += 1;
-            if let Some(heard) = self.heard.get_mut(handle as usize) {
+            if let Some(heard) = self.heard.get_mut(first + handle as usize) {
                 *heard = true;
             }
             if let Some(age) = (self.age)(handle, content, now.as_nanos()) {
@@ -99,9 +119,20 @@ impl FleetSink for Sink {
 }
 
 impl Watcher {
-    /// Connects and subscribes; returns when every tag has had a value.
+    /// Connects one client and subscribes; returns when every tag has had a value.
     pub(super) fn connect(
         url: &str,
+        watched: Watched,
+        interval: Duration,
+        interrupt: &Interrupt,
+    ) -> Result<Self, Failure> {
+        Self::connect_all(url, 1, watched, interval, interrupt)
+    }
+
+    /// The same with several clients.
+    pub(super) fn connect_all(
+        url: &str,
+        clients: u32,
         watched: Watched,
         interval: Duration,
         interrupt: &Interrupt,
@@ -120,16 +151,18 @@ impl Watcher {
         };
         let mut fleet = Fleet::new(Arc::new(config), FleetOptions::default())
             .map_err(super::super::common::environment)?;
-        fleet.add(target);
+        for _ in 0..clients {
+            fleet.add(target.clone());
+        }
         let items: Vec<_> =
             watched.nodes.into_iter().zip(0..).map(|(node, handle)| item(node, handle, interval)).collect();
         let sink = Sink {
             age: watched.age,
-            connected: false,
-            subscription: None,
+            members: vec![Member::default(); clients as usize],
+            items: items.len(),
             refused: None,
             error: None,
-            heard: vec![false; items.len()],
+            heard: vec![false; items.len() * clients as usize],
             seen: Seen::default(),
         };
         let port =
@@ -149,46 +182,60 @@ impl Watcher {
             publishing_interval_ms: interval.as_secs_f64() * 1e3,
             ..SubscriptionParams::default()
         };
-        let (mut is_creating, mut is_adding) = (false, false);
         let end = clock::monotonic() + PATIENCE;
-        while self.sink.heard.iter().any(|heard| !heard) {
+        let mut progress = Progress::new("subscribing", self.sink.heard.len() as u64);
+        loop {
+            let silent = self.sink.heard.iter().filter(|heard| !**heard).count();
+            if silent == 0 {
+                return Ok(());
+            }
+            progress.at((self.sink.heard.len() - silent) as u64);
             if interrupt.asked() {
                 return Err(Failure::Interrupted);
             }
             self.check()?;
             if clock::monotonic() > end {
-                let silent = self.sink.heard.iter().filter(|heard| !**heard).count();
                 return Err(Failure::Environment(format!(
-                    "{silent} of {} tags have no value after {} s",
-                    items.len(),
+                    "{silent} of {} items have no value after {} s",
+                    self.sink.heard.len(),
                     PATIENCE / 1_000_000_000
                 )));
             }
-            if self.sink.connected && !is_creating {
-                is_creating = true;
-                self.fleet.with(
-                    MemberId(0),
-                    |core, now| core.create_subscription(params.clone(), now),
-                    &mut self.sink,
-                );
-            }
-            if let (Some(handle), false) = (self.sink.subscription, is_adding) {
-                is_adding = true;
-                for part in items.chunks(ITEMS_PER_REQUEST) {
-                    let added = self.fleet.with(
-                        MemberId(0),
-                        |core, now| core.add_items(handle, part.to_vec(), now),
-                        &mut self.sink,
-                    );
-                    if let Some(Err(error)) = added {
-                        return Err(Failure::Connect(error.to_string()));
-                    }
-                }
+            for number in 0..self.sink.members.len() {
+                self.go_on(number, items, &params)?;
             }
             let until = clock::monotonic() + 50_000_000;
             self.fleet
                 .run_once(Instant::from_nanos(until), &mut self.sink)
                 .map_err(super::super::common::environment)?;
+        }
+    }
+
+    /// The next step of a client towards its items.
+    fn go_on(
+        &mut self,
+        number: usize,
+        items: &[MonitoredItemCreateRequest],
+        params: &SubscriptionParams,
+    ) -> Result<(), Failure> {
+        let (Some(member), Ok(id)) = (self.sink.members.get_mut(number), u32::try_from(number)) else {
+            return Ok(());
+        };
+        if member.connected && !member.is_creating {
+            member.is_creating = true;
+            self.fleet.with(
+                MemberId(id),
+                |core, now| core.create_subscription(params.clone(), now),
+                &mut self.sink,
+            );
+        } else if let (Some(handle), false) = (member.subscription, member.is_adding) {
+            member.is_adding = true;
+            for part in items.chunks(ITEMS_PER_REQUEST) {
+                let add = |core: &mut Client, now| core.add_items(handle, part.to_vec(), now);
+                if let Some(Err(error)) = self.fleet.with(MemberId(id), add, &mut self.sink) {
+                    return Err(Failure::Connect(error.to_string()));
+                }
+            }
         }
         Ok(())
     }
@@ -219,9 +266,11 @@ impl Watcher {
         self.port
     }
 
-    /// Ends the session.
+    /// Ends the sessions.
     pub(super) fn leave(&mut self) {
-        self.fleet.with(MemberId(0), |core, now| core.disconnect(now), &mut self.sink);
+        for id in 0..self.sink.members.len() as u32 {
+            self.fleet.with(MemberId(id), |core, now| core.disconnect(now), &mut self.sink);
+        }
     }
 }
 

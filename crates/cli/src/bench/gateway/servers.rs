@@ -1,0 +1,268 @@
+//! `bench gateway-opcua`: from other OPC UA servers to many clients. It starts the servers, measures what one client of one of
+//! them costs it, then starts a gateway that reads all of them, and clients that want everything.
+
+use super::watcher::{Seen, Watched, Watcher};
+use super::{HEAD, NAMESPACE, START, start, wait};
+use crate::bench::account::{self, Account, Window};
+use crate::bench::common::nanos;
+use crate::bench::report::Report;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::span;
+use clap::Args;
+use core::fmt::Write;
+use serde_json::json;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use taktwerk_lab::figures;
+use taktwerk_lab::pin::CpuList;
+use taktwerk_lab::process::{Process, Snapshot, Usage};
+use taktwerk_lab::program::{Program, Running};
+use taktwerk_types::{NodeId, Variant};
+
+/// Arguments of `taktwerk bench gateway-opcua`.
+#[derive(Debug, Args)]
+pub(crate) struct ServersArgs {
+    /// Servers behind the gateway.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=200))]
+    servers: u32,
+
+    /// Variables of each server; each one is a tag.
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    items: u32,
+
+    /// Clients of the gateway; each one subscribes to all tags.
+    #[arg(short = 'c', long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    clients: u32,
+
+    /// Publishing interval of the gateway at the servers and of its clients, in milliseconds. All variables change as often.
+    #[arg(short = 'I', long, value_name = "MS", default_value = "500", value_parser = span::millis)]
+    interval: Duration,
+
+    /// How long to measure each: one client of one server, and the clients of the gateway.
+    #[arg(short, long, value_name = "SPAN", default_value = "10s", value_parser = span::some)]
+    duration: Duration,
+
+    /// Load before a measurement begins, not counted.
+    #[arg(long, value_name = "SPAN", default_value = "3s", value_parser = span::seconds)]
+    warmup: Duration,
+
+    /// CPU for the gateway.
+    #[arg(long, value_name = "LIST")]
+    gateway_cpu: Option<CpuList>,
+
+    /// CPU for the servers and the clients.
+    #[arg(long, value_name = "LIST")]
+    cpu: Option<CpuList>,
+}
+
+/// The first variable of a server, in namespace 1.
+const FIRST: u32 = 100_000;
+/// What the gateway may add to the delay beyond one publishing interval, nanoseconds.
+const ALLOWANCE: u64 = 2_000_000;
+/// One of so many variables tells its age: reading the clock for each one would slow down the clients.
+const TELLS: u32 = 50;
+
+/// What was seen through the gateway, or without it.
+struct Way {
+    seen: Seen,
+    account: Account,
+    /// What the servers used that are looked at.
+    servers: Usage,
+}
+
+/// Measures and reports.
+pub(in crate::bench) fn run(
+    arguments: &ServersArgs,
+    output: Output,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    if arguments.interval.is_zero() {
+        return Err(Failure::Usage("--interval: at least 1 ms".to_owned()));
+    }
+    if let Some(cpus) = &arguments.cpu {
+        cpus.pin().map_err(|error| Failure::Environment(error.to_string()))?;
+    }
+    let servers = servers(arguments, interrupt)?;
+    let Some(first) = servers.first() else { return Ok(()) };
+    let own = |item| NodeId::numeric(1, FIRST + item);
+    let direct = Watched { nodes: (0..arguments.items).map(own).collect(), age: Box::new(age) };
+    let mut watcher = Watcher::connect(first.url(), direct, arguments.interval, interrupt)?;
+    let alone = way(arguments, "one client of one server", &mut watcher, first.pid(), first, interrupt)?;
+    watcher.leave();
+    drop(watcher);
+
+    let folder = tempfile::tempdir().map_err(|error| Failure::Environment(error.to_string()))?;
+    let gateway = start(&configuration(arguments, &servers), folder.path(), arguments.gateway_cpu.as_ref())?;
+    let mut watcher = Watcher::connect_all(
+        gateway.url(),
+        arguments.clients,
+        watched(arguments),
+        arguments.interval,
+        interrupt,
+    )?;
+    let through = way(arguments, "clients of the gateway", &mut watcher, gateway.pid(), first, interrupt)?;
+    watcher.leave();
+    report(arguments, gateway.url(), &alone, &through).print(output, interrupt)
+}
+
+/// Starts the servers. Their values are the times of their writes.
+fn servers(arguments: &ServersArgs, interrupt: &Interrupt) -> Result<Vec<Running>, Failure> {
+    let exe = std::env::current_exe()
+        .map_err(|error| Failure::Environment(format!("cannot find this program: {error}")))?;
+    let update = format!("{}ms", arguments.interval.as_millis());
+    let mut progress = Progress::new("starting servers", arguments.servers.into());
+    (0..arguments.servers)
+        .map(|number| {
+            if interrupt.asked() {
+                return Err(Failure::Interrupted);
+            }
+            progress.at(number.into());
+            Program::new(&exe)
+                .args(["serve", "--exit-with-stdin", "--no-plant", "--port", "0"])
+                .args(["--signal-values", "time", "--update", &update, "--signals"])
+                .arg(arguments.items)
+                .serve(START)
+                .map_err(|error| Failure::Environment(error.to_string()))
+        })
+        .collect()
+}
+
+/// The gateway's configuration: a tag for each variable of each server.
+fn configuration(arguments: &ServersArgs, servers: &[Running]) -> String {
+    let mut text = HEAD.to_owned();
+    let interval = arguments.interval.as_secs_f64() * 1e3;
+    for (number, server) in servers.iter().enumerate() {
+        // Writing into a text does not fail.
+        let _ = write!(
+            text,
+            "[[source]]\nname = \"s{number}\"\ntype = \"opcua\"\nurl = \"{}\"\n\
+             publishing_interval = \"{interval} ms\"\n",
+            server.url()
+        );
+        for item in 0..arguments.items {
+            let _ = write!(
+                text,
+                "[[tag]]\nsource = \"s{number}\"\nname = \"{item}\"\naddress = \"ns=1;i={}\"\n\
+                 type = \"Double\"\n",
+                FIRST + item
+            );
+        }
+    }
+    text
+}
+
+/// All tags.
+fn watched(arguments: &ServersArgs) -> Watched {
+    let node = |server, item| NodeId::string(NAMESPACE, format!("s{server}/{item}"));
+    Watched {
+        nodes: (0..arguments.servers)
+            .flat_map(|server| (0..arguments.items).map(move |item| node(server, item)))
+            .collect(),
+        age: Box::new(age),
+    }
+}
+
+/// How long ago a variable was written that tells it: a time in seconds since 1970.
+fn age(item: u32, value: &Variant, _: u64) -> Option<u64> {
+    let Variant::Double(seconds) = value else { return None };
+    if !item.is_multiple_of(TELLS) || !seconds.is_finite() {
+        return None;
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+    Some(nanos(now.saturating_sub(Duration::try_from_secs_f64(*seconds).ok()?)))
+}
+
+/// Measures one way: the account of the process `pid`, and what `server` uses meanwhile.
+fn way(
+    arguments: &ServersArgs,
+    what: &str,
+    watcher: &mut Watcher,
+    pid: u32,
+    server: &Running,
+    interrupt: &Interrupt,
+) -> Result<Way, Failure> {
+    let snapshot = || -> Result<Snapshot, Failure> {
+        Process::new(server.pid()).snapshot().map_err(|error| Failure::Environment(error.to_string()))
+    };
+    wait(watcher, "warming up", arguments.warmup, interrupt)?;
+    watcher.take();
+    let before = snapshot()?;
+    let window = Window::open(account::server_process(Some(pid))?, watcher.port())?;
+    wait(watcher, what, arguments.duration, interrupt)?;
+    let account = window.close()?;
+    Ok(Way { seen: watcher.take(), account, servers: Usage::between(&before, &snapshot()?) })
+}
+
+fn report(arguments: &ServersArgs, url: &str, alone: &Way, through: &Way) -> Report {
+    let mut report = Report::new("gateway-opcua", url);
+    report.set(
+        "requested",
+        json!({"servers": arguments.servers, "items": arguments.items, "clients": arguments.clients,
+            "publishing_ms": arguments.interval.as_secs_f64() * 1e3}),
+    );
+    let per_second = |way: &Way| way.seen.values as f64 / way.account.seconds().max(1e-9);
+    let due = f64::from(arguments.servers) * f64::from(arguments.items) / arguments.interval.as_secs_f64();
+    report.set("values", through.seen.values);
+    report.set("values_per_s", per_second(through));
+    report.set("changes_per_s", due);
+    report.fact(
+        "values",
+        format!(
+            "{}/s to {} clients; {}/s change",
+            figures::number(per_second(through)),
+            arguments.clients,
+            figures::number(due)
+        ),
+    );
+    let (one, many) = (alone.servers.cpu_percent, through.servers.cpu_percent);
+    report.set("source_cpu_percent_one_client", one);
+    report.set("source_cpu_percent_gateway", many);
+    report.set("source_cpu_ratio", (one > 0.0).then(|| many / one));
+    report.fact(
+        "CPU of a server behind it",
+        format!(
+            "{many:.2} % of a core; {one:.2} % with one client and no gateway: {:.2} ×",
+            many / one.max(1e-9)
+        ),
+    );
+    let (direct, gateway) = (&alone.seen.delays, &through.seen.delays);
+    let added = gateway.percentile(99.0).saturating_sub(direct.percentile(99.0));
+    let limit = nanos(arguments.interval) + ALLOWANCE;
+    report.set("direct", json!(direct.summary()));
+    report.set("delay", json!(gateway.summary()));
+    report.set("added_p99_us", added as f64 / 1e3);
+    report.set("p99_within_limit", added <= limit);
+    report.histogram("direct", direct);
+    report.histogram("delay", gateway);
+    report.times("write to client, direct", direct);
+    report.times("through the gateway", gateway);
+    report.fact(
+        "added to p99",
+        format!(
+            "{}, {} one interval and 2 ms",
+            figures::micros(added as f64 / 1e3),
+            if added <= limit { "within" } else { "more than" }
+        ),
+    );
+    report.account(&through.account, "value", through.seen.values);
+    report
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_variables_tell_when_they_were_written() {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let written = Variant::Double((now - Duration::from_millis(250)).as_secs_f64());
+        let told = age(100, &written, 0).unwrap();
+        assert!((240_000_000..10_000_000_000).contains(&told), "{told}");
+        assert_eq!(age(101, &written, 0), None);
+        for wrong in [Variant::Double(f64::NAN), Variant::Double(-1.0), Variant::UInt16(7)] {
+            assert_eq!(age(100, &wrong, 0), None);
+        }
+    }
+}

@@ -23,6 +23,7 @@ use crate::destination::postgres::PostgresSink;
 use crate::destination::settings::DestinationSettings;
 use crate::destination::sparkplug::SparkplugSink;
 use crate::fields::{Fields, Mistake, Sections, Setting};
+use crate::lease::LeaseConfig;
 use crate::settings::SourceSettings;
 use crate::source::{Adapter, Placement};
 use crate::table;
@@ -51,6 +52,10 @@ pub struct GatewayConfig {
     pub destinations: Vec<DestinationConfig>,
     /// A number that tells the settings of the destinations apart.
     pub destination_fingerprint: u64,
+    /// Who keeps the leases of sources that several gateways share.
+    pub lease: Option<LeaseConfig>,
+    /// A number that tells its settings apart.
+    pub lease_fingerprint: u64,
 }
 
 /// A destination to be.
@@ -197,6 +202,8 @@ impl GatewayConfig {
             sources: Vec::new(),
             destinations: Vec::new(),
             destination_fingerprint: 0,
+            lease: None,
+            lease_fingerprint: 0,
         };
         if let Some(mut fields) = sections.gateway {
             mistakes.extend(fields.examine(&[], |fields| config.take_gateway(fields)).mistakes);
@@ -252,6 +259,14 @@ impl GatewayConfig {
         for (_, fields) in lines {
             mistakes.extend(fields.unknown());
         }
+        if let Some(mut fields) = sections.lease {
+            let mut hasher = DefaultHasher::new();
+            fields.fingerprint(&mut hasher);
+            config.lease_fingerprint = hasher.finish();
+            let examined = fields.examine(&[], LeaseConfig::take);
+            mistakes.extend(examined.mistakes);
+            config.lease = examined.value;
+        }
         let mut hasher = DefaultHasher::new();
         sections.destinations.iter().for_each(|fields| fields.fingerprint(&mut hasher));
         config.destination_fingerprint = hasher.finish();
@@ -297,6 +312,8 @@ impl GatewayConfig {
             sources: Vec::new(),
             destinations: Vec::new(),
             destination_fingerprint: DefaultHasher::new().finish(),
+            lease: None,
+            lease_fingerprint: 0,
         }
     }
 
@@ -324,7 +341,10 @@ fn take_source(fields: &mut Fields) -> Result<SourceConfig, Mistake> {
     let (line, kind) = fields.required("type", "\"modbus\"")?;
     let kinds: Vec<(&str, SourceKind)> = KINDS.iter().map(|kind| (kind.name, *kind)).collect();
     let kind = fields.meaning(line, "type", &kind, &kinds)?;
-    let settings = SourceSettings::take(fields, name, kind.interval)?;
+    // What is calculated from other tags is not asked of anybody.
+    let is_own = kind.name == "calculation" && !fields.has("lease");
+    let mut settings = SourceSettings::take(fields, name, kind.interval)?;
+    settings.is_leased &= !is_own;
     let adapter = (kind.take)(fields, &settings)?;
     Ok(SourceConfig {
         settings,

@@ -396,6 +396,13 @@ impl Feed {
         self.failed(fault);
     }
 
+    /// Another gateway asks the source.
+    pub fn stand_by(&self) {
+        lock(&self.0.down).get_or_insert_with(Instant::now);
+        self.0.statistics.disconnected();
+        self.watch();
+    }
+
     /// The source has ended with a fault.
     pub fn disconnected(&self, fault: &Fault) {
         lock(&self.0.down).get_or_insert_with(Instant::now);

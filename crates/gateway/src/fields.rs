@@ -561,6 +561,8 @@ pub struct Sections {
     pub instances: Vec<Fields>,
     /// `[[destination]]`
     pub destinations: Vec<Fields>,
+    /// `[lease]`
+    pub lease: Option<Fields>,
 }
 
 impl Sections {
@@ -618,6 +620,7 @@ impl Sections {
             templates: list("template")?,
             instances: list("instance")?,
             destinations: list("destination")?,
+            lease: document.get_ref().get("lease").map(fields).transpose()?,
         })
     }
 }

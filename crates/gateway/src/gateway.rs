@@ -8,6 +8,7 @@ use crate::destination::sending::forward;
 use crate::destination::tap::Tap;
 use crate::fault::Fault;
 use crate::feed::{Feed, Writes};
+use crate::lease::{LeaseConfig, Leases};
 use crate::plant::{Plant, Wanted};
 use crate::source::{Adapter, Placement};
 use crate::statistics::Snapshot;
@@ -56,6 +57,8 @@ pub struct PreparedGateway {
     sources: Vec<PreparedSource>,
     destinations: Vec<(Destination, Box<dyn Sink>)>,
     destination_fingerprint: u64,
+    lease: Option<LeaseConfig>,
+    lease_fingerprint: u64,
 }
 
 struct PreparedSource {
@@ -103,6 +106,8 @@ impl PreparedGateway {
             plant,
             destinations,
             destination_fingerprint: config.destination_fingerprint,
+            lease: config.lease,
+            lease_fingerprint: config.lease_fingerprint,
         })
     }
 
@@ -122,7 +127,12 @@ impl PreparedGateway {
             runtime.spawn(forward(destination.clone(), sink));
             destinations.push(destination);
         }
-        let running: Vec<Running> = self.sources.into_iter().map(|source| run(&runtime, source)).collect();
+        let leases = self.lease.as_ref().map(|_| Leases::default());
+        let start = |source| run(&runtime, source, leases.as_ref());
+        let running: Vec<Running> = self.sources.into_iter().map(start).collect();
+        if let (Some(leases), Some(config)) = (&leases, self.lease) {
+            runtime.spawn(leases.clone().keep(config));
+        }
         let gateway = Gateway {
             runtime: Some(runtime),
             threads: self.threads,
@@ -132,6 +142,8 @@ impl PreparedGateway {
             sources: Sources::default(),
             destinations: Destinations(destinations.into()),
             destination_fingerprint: self.destination_fingerprint,
+            leases,
+            lease_fingerprint: self.lease_fingerprint,
         };
         gateway.show();
         Ok(gateway)
@@ -187,10 +199,14 @@ fn failed(tag: &Tag, error: BuildError) -> GatewayError {
     GatewayError::Node { source_name, tag, error: Box::new(error) }
 }
 
-fn run(runtime: &Runtime, source: PreparedSource) -> Running {
+fn run(runtime: &Runtime, source: PreparedSource, leases: Option<&Leases>) -> Running {
     let PreparedSource { adapter, feed, writes, fingerprint } = source;
     let description = adapter.describe();
-    let tasks = [runtime.spawn(watch(feed.clone())), runtime.spawn(supervise(adapter, feed.clone(), writes))];
+    let settings = feed.settings();
+    let lease = leases.filter(|_| settings.is_leased);
+    let lease = lease.map(|leases| leases.lease(&settings.name, settings.interval));
+    let tasks =
+        [runtime.spawn(watch(feed.clone())), runtime.spawn(supervise(adapter, feed.clone(), writes, lease))];
     Running { description, feed, fingerprint, tasks }
 }
 
@@ -214,6 +230,8 @@ pub struct Gateway {
     sources: Sources,
     destinations: Destinations,
     destination_fingerprint: u64,
+    leases: Option<Leases>,
+    lease_fingerprint: u64,
 }
 
 /// How long tasks may take to end.
@@ -284,6 +302,9 @@ impl Gateway {
         if config.destination_fingerprint != self.destination_fingerprint {
             applied.waiting.push("destination");
         }
+        if config.lease_fingerprint != self.lease_fingerprint {
+            applied.waiting.push("lease");
+        }
         applied
     }
 
@@ -342,7 +363,7 @@ impl Gateway {
                 prepared.feed.failed(&Fault::other("configuration", &error));
                 applied.failed.push(error.to_string());
             }
-            running.push(run(runtime, prepared));
+            running.push(run(runtime, prepared, self.leases.as_ref()));
         }
         let now = taktwerk_net::clock::wall();
         going.iter().for_each(|it| self.plant.age(&it.feed.settings().name, now));

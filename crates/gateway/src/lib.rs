@@ -12,6 +12,7 @@
 //! - [`destination`]: where values are sent, with a queue on disk for each destination;
 //! - [`init`]: files to begin with; [`import`]: files of other products; [`review`]: what is allowed in a file but probably not meant; [`discover`], [`offer`]: what
 //!   sources offer;
+//! - [`lease`]: sources that several gateways share;
 //! - [`supervisor`]: running sources again and again; [`gateway`]: all of it beside a server.
 
 #![forbid(unsafe_code)]
@@ -30,6 +31,7 @@ pub mod import;
 pub mod init;
 pub mod json_path;
 pub mod json_time;
+pub mod lease;
 pub mod mqtt;
 pub mod offer;
 pub mod opcua;

@@ -22,6 +22,8 @@ pub struct SourceSettings {
     pub retry: Duration,
     /// … up to this.
     pub retry_max: Duration,
+    /// Whether gateways that share sources ask it one at a time.
+    pub is_leased: bool,
     /// Variables that it may add while it runs.
     pub nodes_max: usize,
 }
@@ -51,6 +53,7 @@ impl SourceSettings {
                 .unwrap_or(200_000),
             retry: fields.span("retry")?.unwrap_or(Duration::from_millis(500)),
             retry_max: fields.span("retry_max")?.unwrap_or(Duration::from_secs(30)),
+            is_leased: fields.flag("lease")?.unwrap_or(true),
             nodes_max: fields.integer("nodes_max", 0, 1_000_000)?.unwrap_or(10_000) as usize,
         })
     }

@@ -2,25 +2,49 @@
 
 use crate::fault::Fault;
 use crate::feed::{Feed, Writes};
+use crate::lease::Lease;
 use crate::pause::jitter;
 use crate::source::Adapter;
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 
-/// Runs a source for ever.
-pub async fn supervise(mut adapter: Box<dyn Adapter>, feed: Feed, mut writes: Writes) {
+/// Runs a source for ever; with a lease, whenever this gateway has it.
+pub async fn supervise(
+    mut adapter: Box<dyn Adapter>,
+    feed: Feed,
+    mut writes: Writes,
+    mut lease: Option<Lease>,
+) {
     let settings = feed.settings().clone();
     let mut pause = settings.retry;
     let mut last_told = String::new();
     loop {
+        let running = match &mut lease {
+            Some(lease) => Some(lease.held().await),
+            None => None,
+        };
         writes.discard(&feed);
         let answers = feed.statistics().snapshot().answers;
         // A panic of an adapter or of a library costs this source a pause, and nobody else anything.
         let run = AssertUnwindSafe(adapter.run(&feed, &mut writes)).catch_unwind();
-        let fault = match run.await {
-            Ok(Ok(())) => Fault::Ended(adapter.describe()),
-            Ok(Err(fault)) => fault,
-            Err(_) => Fault::other(adapter.describe(), "the adapter panicked; please report this"),
+        let outcome = match &mut lease {
+            None => Some(run.await),
+            Some(lease) => tokio::select! {
+                () = lease.lost() => None,
+                outcome = run => Some(outcome),
+            },
+        };
+        drop(running);
+        let fault = match outcome {
+            Some(Ok(Ok(()))) => Fault::Ended(adapter.describe()),
+            Some(Ok(Err(fault))) => fault,
+            Some(Err(_)) => Fault::other(adapter.describe(), "the adapter panicked; please report this"),
+            None => {
+                tracing::info!(source = settings.name, "another gateway may ask it now");
+                feed.stand_by();
+                pause = settings.retry;
+                continue;
+            }
         };
         feed.disconnected(&fault);
         if feed.statistics().snapshot().answers > answers {

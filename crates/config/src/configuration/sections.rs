@@ -50,6 +50,8 @@ pub struct Config {
     pub instance: Vec<IgnoredAny>,
     /// `[[destination]]`, likewise
     pub destination: Vec<IgnoredAny>,
+    /// `[lease]`, likewise
+    pub lease: Option<IgnoredAny>,
     /// `[alarms]`
     pub alarms: AlarmsSection,
     /// `[[files]]`

@@ -4,7 +4,7 @@
 //! that number, so that each value is in the table once.
 
 mod row;
-mod tls;
+pub(crate) mod tls;
 
 use super::block::Record;
 use super::settings::DestinationSettings;

@@ -1,0 +1,294 @@
+//! The leases of one gateway: rounds with those who keep them, and the sources that wait for them.
+
+use super::{Cluster, LeaseConfig, Round, Unreachable};
+use core::time::Duration;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+/// Bounds of the time between two rounds.
+const CHECK_MIN: Duration = Duration::from_millis(50);
+const CHECK_MAX: Duration = Duration::from_millis(500);
+/// What sources that have no interval are taken for.
+const INTERVAL_DEFAULT: Duration = Duration::from_secs(1);
+/// How long a round may take at least. Those who keep leases wait longer before they give one to another gateway.
+const ROUND_MIN: Duration = Duration::from_secs(1);
+/// How long a source may take to stop.
+const STOP_MAX: Duration = Duration::from_secs(2);
+
+#[derive(Debug)]
+struct Entry {
+    granted: watch::Sender<bool>,
+    running: Arc<AtomicUsize>,
+    interval: Duration,
+    /// Sources that wait for it or have it: two while a configuration is applied.
+    users: usize,
+}
+
+/// The sources that need a lease. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Leases(Arc<Mutex<HashMap<String, Entry>>>);
+
+/// A source's lease.
+#[derive(Debug)]
+pub struct Lease {
+    leases: Leases,
+    name: String,
+    granted: watch::Receiver<bool>,
+    running: Arc<AtomicUsize>,
+}
+
+/// A source that is asked.
+#[derive(Debug)]
+pub struct Running(Arc<AtomicUsize>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Lease {
+    /// Waits until this gateway has the lease. Holds it back as long as the result lives.
+    pub async fn held(&mut self) -> Running {
+        loop {
+            if self.granted.wait_for(|granted| *granted).await.is_err() {
+                // The gateway ends.
+                core::future::pending::<()>().await;
+            }
+            self.running.fetch_add(1, Ordering::SeqCst);
+            let running = Running(Arc::clone(&self.running));
+            // It may have been lost a moment ago, when nothing ran.
+            if *self.granted.borrow() {
+                return running;
+            }
+        }
+    }
+
+    /// Waits until this gateway has it no more.
+    pub async fn lost(&mut self) {
+        if self.granted.wait_for(|granted| !*granted).await.is_err() {
+            core::future::pending::<()>().await;
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let mut all = self.leases.lock();
+        if let Some(entry) = all.get_mut(&self.name) {
+            entry.users = entry.users.saturating_sub(1);
+        }
+    }
+}
+
+impl Leases {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The lease of a source. A source of that name that was there before passes it on.
+    #[must_use]
+    pub fn lease(&self, name: &str, interval: Option<Duration>) -> Lease {
+        let interval = interval.unwrap_or(INTERVAL_DEFAULT);
+        let mut all = self.lock();
+        let entry = all.entry(name.to_owned()).or_insert_with(|| Entry {
+            granted: watch::Sender::new(false),
+            running: Arc::default(),
+            interval,
+            users: 0,
+        });
+        entry.users += 1;
+        entry.interval = interval;
+        let (granted, running) = (entry.granted.subscribe(), Arc::clone(&entry.running));
+        Lease { leases: self.clone(), name: name.to_owned(), granted, running }
+    }
+
+    /// The sources that want a lease, and the time between two rounds.
+    fn wanted(&self, check_every: Option<Duration>) -> (Vec<String>, Duration) {
+        let all = self.lock();
+        let used = || all.iter().filter(|(_, entry)| entry.users > 0);
+        let mut names: Vec<String> = used().map(|(name, _)| name.clone()).collect();
+        names.sort();
+        let shortest = used().map(|(_, entry)| entry.interval).min().unwrap_or(INTERVAL_DEFAULT);
+        (names, check_every.unwrap_or((shortest / 2).clamp(CHECK_MIN, CHECK_MAX)))
+    }
+
+    /// Tells sources what they have.
+    fn grant(&self, held: &BTreeSet<String>) {
+        for (name, entry) in self.lock().iter() {
+            entry.granted.send_if_modified(|granted| {
+                core::mem::replace(granted, held.contains(name)) != held.contains(name)
+            });
+        }
+    }
+
+    /// Whether sources are asked that are not in `held`.
+    fn is_stopping(&self, held: &BTreeSet<String>) -> bool {
+        let all = self.lock();
+        all.iter().any(|(name, entry)| !held.contains(name) && entry.running.load(Ordering::SeqCst) > 0)
+    }
+
+    /// Waits until sources without a lease have stopped.
+    async fn settle(&self, held: &BTreeSet<String>) {
+        let wait = async {
+            while self.is_stopping(held) {
+                sleep(Duration::from_millis(1)).await;
+            }
+        };
+        if timeout(STOP_MAX, wait).await.is_err() {
+            tracing::error!("a source whose lease is lost does not stop");
+        }
+    }
+
+    /// Keeps leases for ever.
+    pub async fn keep(self, config: LeaseConfig) {
+        let LeaseConfig { mut cluster, check_every, unreachable } = config;
+        let mut held = BTreeSet::new();
+        let mut give_back: Vec<String> = Vec::new();
+        let mut last_told: Option<String> = None;
+        loop {
+            let begin = Instant::now();
+            let (wanted, every) = self.wanted(check_every);
+            // Sources that are gone from the configuration.
+            let wants = |name: &String| wanted.binary_search(name).is_ok();
+            give_back.extend(held.iter().filter(|name| !wants(name)).cloned());
+            let round = round(&mut *cluster, &wanted, &give_back, (2 * every).max(ROUND_MIN)).await;
+            give_back.clear();
+            match round {
+                Ok(Round { held: now, excess, members }) => {
+                    if last_told.take().is_some() || now != held {
+                        let held = now.iter().cloned().collect::<Vec<_>>().join(", ");
+                        tracing::info!(held, members, "leases");
+                    }
+                    held = now;
+                    held.retain(|name| !excess.contains(name));
+                    self.grant(&held);
+                    if !excess.is_empty() {
+                        self.settle(&held).await;
+                        give_back = excess;
+                    }
+                }
+                Err(told) => {
+                    if unreachable == Unreachable::Stop {
+                        held.clear();
+                        self.grant(&held);
+                        self.settle(&held).await;
+                    }
+                    // Whatever it still has goes with the connection.
+                    cluster.leave();
+                    if last_told.as_ref() != Some(&told) {
+                        tracing::warn!(error = told, ?unreachable, "leases cannot be kept");
+                    }
+                    last_told = Some(told);
+                }
+            }
+            sleep_until(begin + every).await;
+        }
+    }
+}
+
+async fn round(
+    cluster: &mut dyn Cluster,
+    wanted: &[String],
+    give_back: &[String],
+    after: Duration,
+) -> Result<Round, String> {
+    match timeout(after, cluster.round(wanted, give_back)).await {
+        Ok(Ok(round)) => Ok(round),
+        Ok(Err(fault)) => Err(fault.to_string()),
+        Err(_) => Err(format!("{} did not answer within {after:?}", cluster.describe())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::Fault;
+    use futures_util::future::BoxFuture;
+
+    /// Gives what it is told to give.
+    struct Told(Arc<Mutex<State>>);
+
+    /// What a round gives; what was given back; how often the connection was ended.
+    type State = (Result<Round, Fault>, Vec<String>, usize);
+
+    impl Cluster for Told {
+        fn describe(&self) -> String {
+            "told".to_owned()
+        }
+
+        fn round<'a>(
+            &'a mut self,
+            _: &'a [String],
+            give_back: &'a [String],
+        ) -> BoxFuture<'a, Result<Round, Fault>> {
+            let mut told = self.0.lock().unwrap();
+            told.1.extend(give_back.iter().cloned());
+            Box::pin(core::future::ready(told.0.clone()))
+        }
+
+        fn leave(&mut self) {
+            self.0.lock().unwrap().2 += 1;
+        }
+    }
+
+    fn held(names: &[&str], excess: &[&str]) -> Result<Round, Fault> {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        Ok(Round { held: owned(names).into_iter().collect(), excess: owned(excess), members: 1 })
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_lease_is_given_back_after_its_source_has_stopped() {
+        let second = Duration::from_secs(20);
+        let told = Arc::new(Mutex::new((held(&[], &[]), Vec::new(), 0)));
+        let until = async |holds: &(dyn Fn(&[String], usize) -> bool + Sync)| {
+            let wait = async {
+                let is_so = || {
+                    let told = told.lock().unwrap();
+                    holds(&told.1, told.2)
+                };
+                while !is_so() {
+                    sleep(Duration::from_millis(5)).await;
+                }
+            };
+            timeout(second, wait).await.unwrap();
+        };
+        let leases = Leases::default();
+        let mut lease = leases.lease("a", Some(Duration::from_millis(100)));
+        let config = LeaseConfig {
+            cluster: Box::new(Told(Arc::clone(&told))),
+            check_every: None,
+            unreachable: Unreachable::Stop,
+        };
+        tokio::spawn(leases.clone().keep(config));
+        let short = Duration::from_millis(200);
+        assert!(timeout(short, lease.held()).await.is_err(), "another one has it");
+        told.lock().unwrap().0 = held(&["a"], &[]);
+        let running = timeout(second, lease.held()).await.unwrap();
+        assert!(timeout(short, lease.lost()).await.is_err());
+        // Others should have it: it is not given back while the source is still asked.
+        told.lock().unwrap().0 = held(&["a"], &["a"]);
+        timeout(second, lease.lost()).await.unwrap();
+        sleep(short).await;
+        assert!(told.lock().unwrap().1.is_empty());
+        told.lock().unwrap().0 = held(&[], &[]);
+        drop(running);
+        until(&|given, _| given == ["a"]).await;
+        // Without those who keep the leases nothing is asked.
+        told.lock().unwrap().0 = held(&["a"], &[]);
+        let running = timeout(second, lease.held()).await.unwrap();
+        told.lock().unwrap().0 = Err(Fault::other("database", "gone"));
+        timeout(second, lease.lost()).await.unwrap();
+        drop(running);
+        until(&|_, left| left > 1).await;
+        // A source that is gone gives its lease back.
+        told.lock().unwrap().0 = held(&["a"], &[]);
+        drop(timeout(second, lease.held()).await.unwrap());
+        told.lock().unwrap().1.clear();
+        drop(lease);
+        until(&|given, _| given.iter().any(|name| name == "a")).await;
+    }
+}

@@ -1,0 +1,142 @@
+//! Sources that several gateways share: each is asked by the gateway that has its lease.
+//!
+//! Leases are kept by a cluster that is there anyway; this module has none of its own.
+//!
+//! - [`share`]: who takes and gives back what; `postgres`: advisory locks; [`manager`]: the rounds of one gateway.
+
+pub mod manager;
+#[cfg(feature = "postgres")]
+mod postgres;
+pub mod share;
+
+pub use manager::{Lease, Leases};
+
+use crate::fault::Fault;
+use crate::fields::{Fields, Mistake};
+use core::time::Duration;
+use futures_util::future::BoxFuture;
+use std::collections::BTreeSet;
+
+/// What a round has found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Round {
+    /// The sources whose leases this gateway has.
+    pub held: BTreeSet<String>,
+    /// Those of them that it should give back, once they have stopped, because other gateways have fewer.
+    pub excess: Vec<String>,
+    /// Gateways of the group.
+    pub members: usize,
+}
+
+/// Who keeps the leases.
+pub trait Cluster: Send {
+    /// What it is, in a few words for people.
+    fn describe(&self) -> String;
+
+    /// Gives leases back, looks at those of others, and takes free ones of `wanted`.
+    fn round<'a>(
+        &'a mut self,
+        wanted: &'a [String],
+        give_back: &'a [String],
+    ) -> BoxFuture<'a, Result<Round, Fault>>;
+
+    /// Ends the connection, with which all leases go.
+    fn leave(&mut self);
+}
+
+/// What to do without a connection to those who keep the leases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unreachable {
+    /// Sources stop: none is asked twice.
+    Stop,
+    /// Sources that are asked go on.
+    GoOn,
+}
+
+/// `[lease]` of a file.
+pub struct LeaseConfig {
+    /// Who keeps the leases.
+    pub cluster: Box<dyn Cluster>,
+    /// How often they are looked at. Half of the shortest interval of the sources unless it is named.
+    pub check_every: Option<Duration>,
+    /// What to do without a connection.
+    pub unreachable: Unreachable,
+}
+
+impl core::fmt::Debug for LeaseConfig {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("LeaseConfig").field("cluster", &self.cluster.describe()).finish_non_exhaustive()
+    }
+}
+
+impl LeaseConfig {
+    /// Takes the settings of the section.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn take(fields: &mut Fields) -> Result<Self, Mistake> {
+        let (line, group) = fields.required("group", "\"plant\"")?;
+        if group.len() > 100 || group.chars().any(char::is_control) {
+            let hint = "names have at most 100 bytes and no control characters";
+            return Err(fields.mistake_in(line, "group", format!("{group:?} is no name"), hint));
+        }
+        let (line, url) = fields.required("url", "\"postgresql://gateway@database/plant\"")?;
+        let cluster = cluster(fields, line, &url, &group)?;
+        let check_every = fields.span("check_every")?;
+        let words = [("stop", Unreachable::Stop), ("go-on", Unreachable::GoOn)];
+        let unreachable = fields.word("when_unreachable", &words)?.unwrap_or(Unreachable::Stop);
+        fields.finish()?;
+        Ok(Self { cluster, check_every, unreachable })
+    }
+}
+
+/// Those who keep leases at a URL.
+fn cluster(fields: &mut Fields, line: usize, url: &str, group: &str) -> Result<Box<dyn Cluster>, Mistake> {
+    // A database can also be named as its own programs have it: host=… user=… dbname=….
+    match url.split_once("://").map_or("postgresql", |(scheme, _)| scheme) {
+        #[cfg(feature = "postgres")]
+        "postgresql" | "postgres" => Ok(Box::new(postgres::Locks::take(fields, line, url, group)?)),
+        _ => {
+            let problem = format!("no leases of {group:?} are kept there");
+            let hint = "write \"postgresql://user@host:5432/database\"";
+            Err(fields.mistake_in(line, "url", problem, hint))
+        }
+    }
+}
+
+#[cfg(test)]
+#[cfg(feature = "postgres")]
+mod tests {
+    use super::*;
+    use crate::fields::Sections;
+    use std::path::Path;
+
+    fn take(text: &str) -> Result<LeaseConfig, Mistake> {
+        let text = format!("[lease]\n{text}");
+        LeaseConfig::take(&mut Sections::parse(Path::new("g"), &text).unwrap().lease.unwrap())
+    }
+
+    #[test]
+    fn a_section_names_the_group_and_who_keeps_its_leases() {
+        let taken =
+            take("group = \"plant\"\nurl = \"postgresql://gateway@db/plant\"\ncheck_every = \"100 ms\"\n")
+                .unwrap();
+        assert_eq!(taken.cluster.describe(), "PostgreSQL db:5432");
+        assert_eq!(
+            (taken.check_every, taken.unreachable),
+            (Some(Duration::from_millis(100)), Unreachable::Stop)
+        );
+        for (text, key) in [
+            ("group = \"a\"\nurl = \"redis://db\"\n", "url"),
+            ("group = \"a\"\nurl = \"postgresql://gateway:secret@db/plant\"\n", "url"),
+            (
+                "group = \"a\"\nurl = \"postgresql://gateway@db/plant\"\nwhen_unreachable = \"panic\"\n",
+                "when_unreachable",
+            ),
+            ("group = \"a\"\nurl = \"postgresql://gateway@db/plant\"\ngruop = 1\n", "gruop"),
+            ("group = \"a\\u0007\"\nurl = \"postgresql://gateway@db/plant\"\n", "group"),
+        ] {
+            assert_eq!(take(text).unwrap_err().key, key, "{text}");
+        }
+    }
+}

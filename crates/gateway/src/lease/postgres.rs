@@ -1,0 +1,218 @@
+//! Leases as advisory locks of a PostgreSQL database: a lock is held by a connection and goes with it.
+//!
+//! A lock has two numbers: of the group, and of the source. Number 0 is shared by all gateways of the group, so that they
+//! see each other.
+
+use super::share::{Seen, Share};
+use super::{Cluster, Round};
+use crate::connect::is_local;
+use crate::destination::postgres::tls::Tls;
+use crate::fault::Fault;
+use crate::fields::{Fields, Mistake};
+use core::time::Duration;
+use futures_util::future::BoxFuture;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::error::Error;
+use tokio_postgres::{Client, Config, NoTls};
+
+/// The database finds out within four seconds that a gateway's machine is gone.
+const BEGIN: &str = "SET tcp_keepalives_idle = 1; SET tcp_keepalives_interval = 1; SET tcp_keepalives_count = 3; \
+                     SET tcp_user_timeout = 4000";
+/// The locks of a group: the source's number, and the connection that holds it.
+const LOOK: &str = "SELECT objid::bigint, pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2 \
+                    AND classid::bigint = $1 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+
+/// Advisory locks of a database.
+pub(super) struct Locks {
+    config: Config,
+    target: String,
+    is_tls: bool,
+    ca_file: Option<PathBuf>,
+    password_file: Option<PathBuf>,
+    group: i32,
+    share: Share,
+    link: Option<Link>,
+}
+
+struct Link {
+    client: Client,
+    pid: i32,
+    held: BTreeSet<String>,
+}
+
+impl Locks {
+    pub(super) fn take(fields: &mut Fields, line: usize, url: &str, group: &str) -> Result<Self, Mistake> {
+        let hint = "write \"postgresql://user@host:5432/database\"";
+        let wrong = |problem: String, hint: &str| fields.mistake_in(line, "url", problem, hint);
+        let mut config: Config = url.parse().map_err(|error| wrong(told(&error), hint))?;
+        if config.get_password().is_some() {
+            let hint = "write it into a file, and name it with password_file";
+            return Err(wrong("the URL has a password".to_owned(), hint));
+        }
+        let (Some(host), Some(_)) = (config.get_hosts().first(), config.get_user()) else {
+            return Err(wrong("there is no host or no user".to_owned(), hint));
+        };
+        let (target, is_here) = match host {
+            Host::Tcp(host) => {
+                let port = config.get_ports().first().copied().unwrap_or(5432);
+                (crate::connect::target(host, port), is_local(host))
+            }
+            Host::Unix(folder) => (folder.display().to_string(), true),
+        };
+        let is_tls = fields.flag("tls")?.unwrap_or(!is_here);
+        config
+            .application_name("taktwerk-gateway leases")
+            .connect_timeout(Duration::from_secs(3))
+            .tcp_user_timeout(Duration::from_secs(3))
+            .ssl_mode(if is_tls { SslMode::Require } else { SslMode::Disable });
+        let folder = fields.path().parent().map(PathBuf::from).unwrap_or_default();
+        Ok(Self {
+            config,
+            target: format!("PostgreSQL {target}"),
+            is_tls,
+            ca_file: crate::tls::take_ca(fields)?,
+            password_file: fields.text("password_file")?.map(|file| folder.join(file)),
+            group: number(group),
+            share: Share::default(),
+            link: None,
+        })
+    }
+
+    fn failed(&self, error: &Error) -> Fault {
+        Fault::other(self.target.as_str(), told(error))
+    }
+
+    async fn connect(&self) -> Result<Link, Fault> {
+        let mut config = self.config.clone();
+        if let Some(file) = &self.password_file {
+            // Read each time: passwords are changed.
+            let text = taktwerk_config::file::read_text(file, 4096);
+            let text = text.map_err(|error| Fault::connect(file.display().to_string(), &error))?;
+            config.password(text.trim_end_matches(['\r', '\n']));
+        }
+        let driver: BoxFuture<'static, ()>;
+        let client = if self.is_tls {
+            let tls = Tls(crate::tls::client(self.ca_file.as_deref())?);
+            let (client, connection) = config.connect(tls).await.map_err(|error| self.failed(&error))?;
+            driver = Box::pin(async move { drop(connection.await) });
+            client
+        } else {
+            let (client, connection) = config.connect(NoTls).await.map_err(|error| self.failed(&error))?;
+            driver = Box::pin(async move { drop(connection.await) });
+            client
+        };
+        // It ends with the client.
+        tokio::spawn(driver);
+        let begin = async {
+            client.batch_execute(BEGIN).await?;
+            let sql = "SELECT pg_backend_pid(), pg_advisory_lock_shared($1, 0)";
+            client.query_one(sql, &[&self.group]).await?.try_get(0)
+        };
+        let pid = begin.await.map_err(|error| self.failed(&error))?;
+        Ok(Link { client, pid, held: BTreeSet::new() })
+    }
+
+    async fn look(&mut self, wanted: &[String], give_back: &[String]) -> Result<Round, Fault> {
+        let mut link = match self.link.take() {
+            Some(link) => link,
+            None => self.connect().await?,
+        };
+        let round = self.round_with(&mut link, wanted, give_back).await;
+        let round = round.map_err(|error| self.failed(&error))?;
+        // Only a connection that has answered is used again.
+        self.link = Some(link);
+        Ok(round)
+    }
+
+    async fn round_with(
+        &mut self,
+        link: &mut Link,
+        wanted: &[String],
+        give_back: &[String],
+    ) -> Result<Round, Error> {
+        for name in give_back {
+            if link.held.remove(name) {
+                let sql = "SELECT pg_advisory_unlock($1, $2)";
+                link.client.query_one(sql, &[&self.group, &number(name)]).await?;
+            }
+        }
+        let group = i64::from(self.group.cast_unsigned());
+        let rows = link.client.query(LOOK, &[&group]).await?;
+        let mut members = BTreeSet::from([link.pid]);
+        let mut by_number: BTreeMap<i64, i32> = BTreeMap::new();
+        for row in rows {
+            let (number, pid): (i64, i32) = (row.try_get(0)?, row.try_get(1)?);
+            if number == 0 {
+                members.insert(pid);
+            } else {
+                by_number.insert(number, pid);
+            }
+        }
+        let holder = |name: &String| by_number.get(&i64::from(number(name).cast_unsigned())).copied();
+        let taken = wanted.iter().filter(|name| holder(name).is_some_and(|pid| pid != link.pid));
+        let taken: BTreeSet<String> = taken.cloned().collect();
+        let own = members.iter().position(|pid| *pid == link.pid).unwrap_or(0);
+        let seen = Seen { members: members.len(), own, wanted, held: &link.held, taken: &taken };
+        let decision = self.share.decide(&seen);
+        if !decision.take.is_empty() {
+            let numbers: Vec<i32> = decision.take.iter().map(|name| number(name)).collect();
+            let sql = "SELECT number, pg_try_advisory_lock($1, number) FROM unnest($2::int[]) AS number";
+            let rows = link.client.query(sql, &[&self.group, &numbers]).await?;
+            let mut got = BTreeSet::new();
+            for row in rows {
+                if row.try_get(1)? {
+                    got.insert(row.try_get::<_, i32>(0)?);
+                }
+            }
+            link.held.extend(decision.take.into_iter().filter(|name| got.contains(&number(name))));
+        }
+        Ok(Round { held: link.held.clone(), excess: decision.give, members: members.len() })
+    }
+}
+
+impl Cluster for Locks {
+    fn describe(&self) -> String {
+        self.target.clone()
+    }
+
+    fn round<'a>(
+        &'a mut self,
+        wanted: &'a [String],
+        give_back: &'a [String],
+    ) -> BoxFuture<'a, Result<Round, Fault>> {
+        Box::pin(self.look(wanted, give_back))
+    }
+
+    fn leave(&mut self) {
+        self.link = None;
+    }
+}
+
+/// The number of a name: FNV-1a, which is the same in every version. Never 0.
+fn number(name: &str) -> i32 {
+    let hash =
+        name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    hash.max(1).cast_signed()
+}
+
+/// What an error of the database says, with its cause.
+fn told(error: &Error) -> String {
+    match (error.as_db_error(), core::error::Error::source(error)) {
+        (Some(error), _) => error.message().to_owned(),
+        (None, Some(source)) => format!("{error}: {source}"),
+        (None, None) => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_names_stay_the_same() {
+        assert_eq!(number("").cast_unsigned(), 0x811c_9dc5);
+        assert_eq!(number("foobar").cast_unsigned(), 0xbf9c_f968);
+    }
+}

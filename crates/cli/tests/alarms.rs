@@ -68,9 +68,11 @@ fn a_configuration_has_alarms_that_are_kept_in_a_file() {
     let config = folder.path().join("server.toml");
     let text = "[server]\nbind = [\"127.0.0.1:0\"]\nsimulated_plant = true\n[security]\nnone = true\n\
                 [identities]\nanonymous = true\n[permissions]\nunspecified = \"open\"\n\
-                [alarms]\nfile = \"alarms.bin\"\n\
+                [alarms]\nfile = \"alarms.bin\"\nmetrics_minutes = 10\n\
                 [[alarms.alarm]]\nvariable = \"nsu=urn:taktwerk:demo-plant;s=Plant/Cycles\"\nname = \"Running\"\n\
-                high = 5.0\nseverity = 250\n";
+                high = 5.0\nseverity = 250\n\
+                [[alarms.group]]\nname = \"All\"\nmembers = [\"nsu=urn:taktwerk:demo-plant;s=Plant/Cycles/Running\"]\n\
+                first_in_group = true\n";
     std::fs::write(&config, text).unwrap();
     let server = Program::new(BINARY)
         .args(["serve", "--config", config.to_str().unwrap(), "--exit-with-stdin", "--quiet"])
@@ -81,6 +83,14 @@ fn a_configuration_has_alarms_that_are_kept_in_a_file() {
         assert!(Instant::now() < end, "the alarm does not come");
         std::thread::sleep(Duration::from_millis(200));
     }
+    let read = |node: &str| {
+        let output = Command::new(BINARY).args(["read", server.url(), node, "--json"]).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let first = read("nsu=urn:taktwerk:demo-plant;s=Plant/Cycles/Running/FirstInGroupFlag");
+    assert!(first.contains("true"), "{first}");
+    let metrics = read("ns=1;s=AlarmMetrics/MaximumAlarmRate/Rate");
+    assert!(metrics.contains("10"), "{metrics}");
     while !folder.path().join("alarms.bin").is_file() {
         assert!(Instant::now() < end, "the file does not come");
         std::thread::sleep(Duration::from_millis(200));
@@ -91,4 +101,9 @@ fn a_configuration_has_alarms_that_are_kept_in_a_file() {
     assert_eq!(output.status.code(), Some(2));
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(told.contains("[[alarms.alarm]]") && told.contains("must rise"), "{told}");
+    std::fs::write(&config, text.replace("Cycles/Running", "Cycles/Resting")).unwrap();
+    let output = Command::new(BINARY).args(["serve", "--config", config.to_str().unwrap()]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("[[alarms.group]] name = \"All\"") && told.contains("is no alarm"), "{told}");
 }

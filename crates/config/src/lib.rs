@@ -16,8 +16,8 @@ pub mod tokens;
 pub mod users;
 
 pub use configuration::{
-    AdmitSetting, AlarmSection, AlarmsSection, AuditSection, Config, ConfigError, ConfigFile, EXAMPLE,
-    FileKind, FilesSection, IdentitiesSection, JwtSection, LimitsSection, NamedFile, NamespaceSection,
-    NormalValue, PermissionsSection, PubSubSection, RoleSection, SecuritySection, ServerSection,
-    TokensConfig, Unspecified, WebSection, dashboard, line_of, nearest,
+    AdmitSetting, AlarmGroupSection, AlarmSection, AlarmsSection, AuditSection, Config, ConfigError,
+    ConfigFile, EXAMPLE, FileKind, FilesSection, IdentitiesSection, JwtSection, LimitsSection, NamedFile,
+    NamespaceSection, NormalValue, PermissionsSection, PubSubSection, RoleSection, SecuritySection,
+    ServerSection, TokensConfig, Unspecified, WebSection, dashboard, line_of, nearest,
 };

@@ -1,9 +1,10 @@
 //! The alarms of a server as a whole: lists for dashboards, operators' actions, and states that survive a restart.
 
 pub use crate::space::alarm::{Alarm, AlarmBuilder};
+pub use crate::space::alarm_group::AlarmGroupBuilder;
 pub use taktwerk_server::alarm::{
-    ConditionSpec, ConditionView, Dialog, Kind, LimitSet, Limits, Method, Operation, Quantity, Rules,
-    Severities, Shelving, State,
+    ConditionSpec, ConditionView, Dialog, GroupKind, GroupSpec, Kind, LimitSet, Limits, Method, Operation,
+    Quantity, Rules, Severities, Shelving, State,
 };
 
 pub use taktwerk_server::space::AlarmError;

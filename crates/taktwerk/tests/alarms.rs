@@ -134,3 +134,42 @@ async fn a_dialog_is_answered_by_a_client() {
     let again = client.conditions().call("respond to", respond).await.unwrap_err();
     assert_eq!(again.status(), StatusCode::BAD_DIALOG_NOT_ACTIVE);
 }
+
+#[tokio::test]
+async fn groups_say_which_alarm_was_first_and_suppress_those_that_follow() {
+    let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+    let pump = server.namespace("urn:plant").object("Pump").event_notifier().add().unwrap();
+    let [power, flow, pressure] = ["Power", "Flow", "Pressure"].map(|name| pump.alarm(name).add().unwrap());
+    let maintenance = pump.variable("Maintenance", false).add().unwrap();
+    pump.alarm_group("Trip").members([&power, &flow]).first_in_group().add().unwrap();
+    let cause = pump.alarm_group("No power").members([&power]).variable(&maintenance);
+    cause.suppresses([&flow, &pressure]).add().unwrap();
+    pump.alarm_metrics(10).unwrap();
+    assert!(pump.alarm_group("Nothing").add().unwrap_err().to_string().contains("add at least one"));
+    power.set_active(true, "The fuse has blown");
+    flow.set_active(true, "Nothing flows");
+    let state = |alarm: &taktwerk::Alarm| alarm.view().unwrap().state;
+    assert_eq!((state(&power).first_in_group, state(&flow).first_in_group), (Some(true), Some(false)));
+    assert!(state(&flow).suppressed && !state(&power).suppressed);
+    let server = server.spawn().unwrap();
+    let client = Client::builder(&server.url()).unsecured().connect().await.unwrap();
+    within("the suppression of an alarm that did not change", async {
+        while !state(&pressure).suppressed {
+            tokio::time::sleep(PERIOD).await;
+        }
+    })
+    .await;
+    let counted = within("the metrics", async {
+        loop {
+            let value = client.read("ns=2;s=Pump/AlarmMetrics/AlarmCount").await.unwrap().value;
+            if value == Some(2u32.into()) {
+                return value;
+            }
+            tokio::time::sleep(PERIOD).await;
+        }
+    })
+    .await;
+    assert!(counted.is_some());
+    let shown = client.read("ns=2;s=Pump/Power/FirstInGroupFlag").await.unwrap();
+    assert_eq!(shown.value, Some(true.into()));
+}

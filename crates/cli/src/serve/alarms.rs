@@ -3,10 +3,11 @@
 use super::history::node_id;
 use crate::failure::Failure;
 use std::time::Duration;
-use taktwerk::alarms::{ConditionSpec, Kind, Limits, Quantity};
+use taktwerk::alarms::{ConditionSpec, GroupKind, GroupSpec, Kind, Limits, Quantity};
+use taktwerk::schema::ids::object_ids;
 use taktwerk::server::ServerBuilder;
 use taktwerk::{Server, Variant};
-use taktwerk_config::{AlarmSection, ConfigFile, NormalValue};
+use taktwerk_config::{AlarmGroupSection, AlarmSection, ConfigFile, NormalValue};
 use taktwerk_types::{BuiltInType, Identifier, NodeId};
 
 /// Keeps states where the configuration says.
@@ -32,7 +33,42 @@ pub(super) fn add(file: &ConfigFile, server: &Server) -> Result<(), Failure> {
         let spec = spec(section, source, server).map_err(|why| wrong(&why))?;
         server.add_condition(spec).map_err(|error| wrong(&error.to_string()))?;
     }
+    for section in &file.config().alarms.group {
+        let wrong = |why: &str| {
+            Failure::Usage(format!("[[alarms.group]] name = \"{}\": {why}", section.name.get_ref()))
+        };
+        let spec = group(section, server).map_err(|why| wrong(&why))?;
+        server.add_alarm_group(&spec).map_err(|error| wrong(&error.to_string()))?;
+    }
+    if let Some(minutes) = file.config().alarms.metrics_minutes {
+        let wrong = |why: &str| Failure::Usage(format!("[alarms] metrics_minutes = {minutes}: {why}"));
+        if minutes == 0 {
+            return Err(wrong("use a number of minutes from 1 on, or leave it out"));
+        }
+        server.alarm_metrics(minutes).map_err(|error| wrong(&error.to_string()))?;
+    }
     Ok(())
+}
+
+fn group(section: &AlarmGroupSection, server: &Server) -> Result<GroupSpec, String> {
+    let namespaces = server.space().namespaces();
+    let ids = |texts: &[String]| -> Result<Vec<NodeId>, String> {
+        let id = |text: &String| node_id(text, &namespaces).ok_or_else(|| format!("{text} is no NodeId"));
+        texts.iter().map(id).collect()
+    };
+    let kind = match (section.first_in_group, section.suppresses.is_empty()) {
+        (true, false) => return Err("set either first_in_group or suppresses".to_owned()),
+        (true, true) => GroupKind::FirstInGroup,
+        (false, false) => GroupKind::Suppression,
+        (false, true) => GroupKind::Related,
+    };
+    let members = ids(&section.members)?;
+    let namespace = members.first().map_or(1, |id| id.namespace_index.max(1));
+    let name = section.name.get_ref();
+    let id = NodeId::string(namespace, format!("AlarmGroups/{name}"));
+    let objects = NodeId::numeric(0, object_ids::OBJECTS_FOLDER);
+    let suppresses = ids(&section.suppresses)?;
+    Ok(GroupSpec { members, suppresses, ..GroupSpec::new(id, name, objects, kind) })
 }
 
 fn spec(section: &AlarmSection, source: NodeId, server: &Server) -> Result<ConditionSpec, String> {

@@ -10,8 +10,29 @@ use toml::Spanned;
 pub struct AlarmsSection {
     /// The file that keeps states over a restart; without it alarms begin anew.
     pub file: Option<PathBuf>,
+    /// Counts alarms in AlarmMetrics of the Server Object; rates are alarms per so many minutes.
+    pub metrics_minutes: Option<u16>,
     /// `[[alarms.alarm]]`
     pub alarm: Vec<AlarmSection>,
+    /// `[[alarms.group]]`
+    pub group: Vec<AlarmGroupSection>,
+}
+
+/// Alarms that belong together.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AlarmGroupSection {
+    /// What it is called.
+    pub name: Spanned<String>,
+    /// Its alarms: `nsu=urn:plant;s=Boiler/Temperature/LevelAlarm`. Groups that suppress may also have variables that are true
+    /// or false.
+    pub members: Vec<String>,
+    /// Whether they say which of them was active first.
+    #[serde(default)]
+    pub first_in_group: bool,
+    /// The alarms that it suppresses as long as a member is active.
+    #[serde(default)]
+    pub suppresses: Vec<String>,
 }
 
 /// One alarm. Spans are in milliseconds.

@@ -135,6 +135,9 @@ fn alarm(fields: &mut Fields, spec: &ConditionSpec, rules: &Rules, state: &State
     );
     fields.add("ShelvingState/UnshelveTime", state.shelving.unshelve_time(fields.now));
     fields.add("SuppressedOrShelved", state.suppressed_or_shelved());
+    if let Some(is_first) = state.first_in_group {
+        fields.add("FirstInGroupFlag", is_first);
+    }
     if let Some(max) = rules.shelving_time_max {
         fields.add("MaxTimeShelved", max);
     }

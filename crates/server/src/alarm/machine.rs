@@ -84,6 +84,8 @@ pub enum Change {
     BranchDropped,
     /// The time of shelving is over.
     ShelvingEnded,
+    /// A group of alarms suppresses it, or none does any more.
+    GroupSuppression,
     /// A dialog asks.
     Asked,
     /// An operator called a Method.
@@ -130,6 +132,10 @@ pub struct Machine {
     /// When a change of ActiveState is due that has been waiting for its delay.
     pending: Option<UtcTime>,
     re_alarm: Option<UtcTime>,
+    /// Suppress was called.
+    pub(crate) is_suppressed_by_call: bool,
+    /// One of its AlarmSuppressionGroups is active.
+    is_suppressed_by_group: bool,
 }
 
 impl Machine {
@@ -145,6 +151,8 @@ impl Machine {
             seen: None,
             pending: None,
             re_alarm: None,
+            is_suppressed_by_call: false,
+            is_suppressed_by_group: false,
         }
     }
 
@@ -265,6 +273,25 @@ impl Machine {
         notes
     }
 
+    /// One of its AlarmSuppressionGroups is active, or none is any more (§5.8.2, SuppressedState).
+    pub fn group_suppresses(&mut self, is_active: bool, now: UtcTime) -> Notes {
+        let mut notes = Notes::new();
+        self.is_suppressed_by_group = is_active;
+        if self.update_suppressed(now) && self.state.enabled {
+            self.note(Change::GroupSuppression, now, &mut notes);
+        }
+        notes
+    }
+
+    fn update_suppressed(&mut self, now: UtcTime) -> bool {
+        let suppressed = self.is_suppressed_by_call || self.is_suppressed_by_group;
+        let is_new = suppressed != self.state.suppressed;
+        if is_new {
+            (self.state.suppressed, self.state.times.suppressed) = (suppressed, now);
+        }
+        is_new
+    }
+
     /// An operator calls a Method.
     ///
     /// # Errors
@@ -297,11 +324,10 @@ impl Machine {
                 self.state.shelving = self.state.shelving.unshelve()?;
                 self.called(operation, now, &mut notes);
             }
-            // §5.8.8, §5.8.10: what is so already needs no event.
+            // §5.8.8, §5.8.10: what is so already needs no event. A group that is active suppresses it all the same.
             Method::Suppress | Method::Unsuppress => {
-                let suppressed = operation.method == Method::Suppress;
-                if self.state.suppressed != suppressed {
-                    (self.state.suppressed, self.state.times.suppressed) = (suppressed, now);
+                self.is_suppressed_by_call = operation.method == Method::Suppress;
+                if self.update_suppressed(now) {
                     self.called(operation, now, &mut notes);
                 }
             }

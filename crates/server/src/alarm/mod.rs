@@ -7,6 +7,7 @@
 //!
 //! - [`detector`]: what is abnormal about an input; [`limits`]: limits with deadbands;
 //! - [`machine`]: the state machine of a condition; [`state`], [`shelving`], [`dialog`]: its parts; [`operation`]: the Methods;
+//! - [`group`]: alarms that belong together; [`metrics`]: how many there are, and how fast they come;
 //! - [`condition`]: what a condition is; `fields`: what its events say; `message`: for people.
 //!
 //! Calls of Methods come from `service/condition.rs`, ConditionRefresh from `subscription/refresh.rs`.
@@ -17,9 +18,11 @@ pub mod condition;
 pub mod detector;
 pub mod dialog;
 pub(crate) mod fields;
+pub mod group;
 pub mod limits;
 pub mod machine;
 pub(crate) mod message;
+pub mod metrics;
 pub mod operation;
 pub mod shelving;
 pub mod state;
@@ -27,6 +30,7 @@ pub mod state;
 pub use condition::{ConditionSpec, ConditionView};
 pub use detector::{Kind, Quantity, Severities};
 pub use dialog::Dialog;
+pub use group::{GroupKind, GroupSpec};
 pub use limits::{LimitSet, Limits};
 pub use machine::Rules;
 pub use operation::{Method, Operation};

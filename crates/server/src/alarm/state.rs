@@ -49,6 +49,8 @@ pub struct State {
     pub confirmed: bool,
     /// SuppressedState (§5.8.2).
     pub suppressed: bool,
+    /// FirstInGroupFlag (§5.8.2); `None`: it is in no group that says which alarm was first.
+    pub first_in_group: Option<bool>,
     /// OutOfServiceState (§5.8.2).
     pub out_of_service: bool,
     /// SilenceState (§5.8.2).
@@ -90,6 +92,7 @@ impl State {
             acked: true,
             confirmed: true,
             suppressed: false,
+            first_in_group: None,
             out_of_service: false,
             silenced: false,
             latched: false,

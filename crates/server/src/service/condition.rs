@@ -9,14 +9,15 @@ use crate::authorization::Decisions;
 use crate::space::nodes::Nodes;
 use crate::space::{AddressSpace, NodeIx};
 use taktwerk_schema::PermissionType;
-use taktwerk_schema::ids::reference_type_ids;
+use taktwerk_schema::ids::{method_ids, reference_type_ids};
 use taktwerk_types::{LocalizedText, NodeId, StatusCode, UtcTime, Variant};
 
 /// A Method of a condition that may be called.
 #[derive(Debug, Clone)]
 pub(super) struct ConditionCall {
     condition: NodeId,
-    method: Method,
+    /// `None`: GetGroupMemberships, which changes nothing (§5.8.16).
+    method: Option<Method>,
     /// Whether a comment stands behind the arguments.
     has_comment: bool,
 }
@@ -40,12 +41,16 @@ pub(super) fn find(
 ) -> Option<Found> {
     let (condition, source) = known;
     let node = nodes.resolve(method.as_ref())?;
-    let (kind, has_comment) = match method.ns0().and_then(Method::from_type) {
-        Some(found) => found,
-        None => own_method(nodes, object, node)?,
+    let (kind, has_comment) = if method.ns0() == Some(method_ids::ALARM_CONDITION_TYPE_GET_GROUP_MEMBERSHIPS)
+    {
+        (None, false)
+    } else {
+        let found = method.ns0().and_then(Method::from_type);
+        let (kind, has_comment) = found.or_else(|| own_method(nodes, object, node))?;
+        (Some(kind), has_comment)
     };
     // Only what is about shelving is called on the ShelvingState.
-    let is_shelving = matches!(kind, Method::TimedShelve | Method::OneShotShelve | Method::Unshelve);
+    let is_shelving = matches!(kind, Some(Method::TimedShelve | Method::OneShotShelve | Method::Unshelve));
     if condition != *object && !is_shelving {
         return None;
     }
@@ -108,10 +113,14 @@ impl ConditionCall {
         inputs: Vec<Variant>,
         now: UtcTime,
     ) -> Result<Vec<Variant>, StatusCode> {
-        let mut operation = Operation::new(self.method).by(user);
+        let Some(method) = self.method else {
+            let groups = space.alarm_groups(&self.condition).ok_or(StatusCode::BAD_NODE_ID_INVALID)?;
+            return Ok(vec![groups.into()]);
+        };
+        let mut operation = Operation::new(method).by(user);
         let mut inputs = inputs.into_iter();
         let invalid = StatusCode::BAD_INVALID_ARGUMENT;
-        match self.method {
+        match method {
             Method::AddComment | Method::Acknowledge | Method::Confirm => {
                 operation.event_id = match inputs.next() {
                     Some(Variant::ByteString(id)) => id,

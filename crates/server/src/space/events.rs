@@ -147,6 +147,17 @@ impl AddressSpace {
         Some(self.raise_watched(event(), now))
     }
 
+    /// Whether events of a source can be seen at a node: it is the source or stands above it, or is the Server Object.
+    pub(crate) fn sees_events_of(&self, notifier: &NodeId, source: &NodeId) -> bool {
+        let nodes = self.read();
+        let Some(notifier) = nodes.resolve(notifier.as_ref()) else { return false };
+        let mut found = SmallVec::new();
+        if let Some(source) = nodes.resolve(source.as_ref()) {
+            nodes.notifiers_above(source, &mut found);
+        }
+        notifier == SERVER || found.contains(&notifier)
+    }
+
     /// An event that is not raised: what a refresh gives to some items only.
     pub(crate) fn shared_event(&self, new: NewEvent, now: UtcTime) -> Arc<Event> {
         let event_id = new.event_id.clone().unwrap_or_else(|| self.events.next_event_id());

@@ -153,7 +153,7 @@ pub(super) fn add_members(
 }
 
 /// A free id for a child: the parent's string id with the name, so that ids stay the same from start to start.
-fn child_id(nodes: &Nodes, parent: &NodeId, name: &str) -> NodeId {
+pub(crate) fn child_id(nodes: &Nodes, parent: &NodeId, name: &str) -> NodeId {
     let namespace = if parent.namespace_index == 0 { 1 } else { parent.namespace_index };
     let base = match &parent.identifier {
         Identifier::String(text) => format!("{}/{name}", text.as_str()),

@@ -12,11 +12,11 @@ const SERVER: NodeId = NodeId::numeric(0, object_ids::SERVER);
 const FIELDS: [&str; 8] =
     ["EventType", "EventId", "Message", "Severity", "Retain", "AckedState/Id", "ActiveState/Id", "BranchId"];
 
-fn alarm(number: u32) -> NodeId {
+pub(super) fn alarm(number: u32) -> NodeId {
     NodeId::string(1, format!("alarm {number}"))
 }
 
-fn level(number: u32) -> ConditionSpec {
+pub(super) fn level(number: u32) -> ConditionSpec {
     let limits = Limits { high: Some(80.0), high_high: Some(95.0), deadband: 1.0, ..Limits::default() };
     let kind = Kind::Limit { quantity: Quantity::Level, limits, is_exclusive: true };
     let source = NodeId::numeric(1, number);
@@ -27,7 +27,7 @@ fn level(number: u32) -> ConditionSpec {
 }
 
 /// A server with Variables 1 to `count`, each with an alarm.
-fn plant(count: u32, change: impl Fn(&mut ConditionSpec)) -> Server {
+pub(super) fn plant(count: u32, change: impl Fn(&mut ConditionSpec)) -> Server {
     let server = Server::new();
     for number in 1..=count {
         add(&server, variable(number, BuiltInType::Double, 20.0));
@@ -39,7 +39,7 @@ fn plant(count: u32, change: impl Fn(&mut ConditionSpec)) -> Server {
     server
 }
 
-fn set(server: &mut Server, number: u32, value: f64) {
+pub(super) fn set(server: &mut Server, number: u32, value: f64) {
     let handle = server.space.variable(&NodeId::numeric(1, number)).unwrap();
     handle.set_at(value, server.now.utc);
     server.space.poll_alarms(server.now.utc);
@@ -51,6 +51,15 @@ fn watching(server: &mut Server) -> (Client, u32) {
     let result = create(&mut client, server, id, item(SERVER, parameters(&filter(&FIELDS), 0)));
     assert_eq!(result.status_code, StatusCode::GOOD);
     (client, id)
+}
+
+/// A client that gets these fields of all events.
+pub(super) fn watching_fields(server: &mut Server, fields: &[&str]) -> Client {
+    let mut client = server.session();
+    let id = subscription(&mut client, server);
+    let result = create(&mut client, server, id, item(SERVER, parameters(&filter(fields), 0)));
+    assert_eq!(result.status_code, StatusCode::GOOD);
+    client
 }
 
 fn call(
@@ -76,7 +85,7 @@ fn acknowledge(client: &mut Client, server: &mut Server, object: NodeId, event: 
     call(client, server, object, method, vec![event.clone(), LocalizedText::from("seen").into()])
 }
 
-fn events(client: &mut Client, server: &mut Server) -> Vec<Vec<Variant>> {
+pub(super) fn events(client: &mut Client, server: &mut Server) -> Vec<Vec<Variant>> {
     next(client, server).into_iter().map(|(_, fields)| fields).collect()
 }
 

@@ -16,7 +16,7 @@ pub use taktwerk_server::durable::{Change as DurableChange, DurableConfig, Durab
 pub use taktwerk_server::identity::{Accepted, Credential, IdentityVerifier, User, Verdict, Verification};
 pub use taktwerk_server::space::import::Imported;
 
-use crate::alarms::{AlarmError, AlarmFile, ConditionSpec, Conditions};
+use crate::alarms::{AlarmError, AlarmFile, ConditionSpec, Conditions, GroupSpec};
 use crate::error::BuildError;
 use crate::history::{HistoryStore, QUEUE_LEN, RecorderThread};
 use crate::space::{Namespace, Node, SourceBuilder, ns0};
@@ -29,6 +29,7 @@ use taktwerk_schema::ids::object_ids;
 use taktwerk_server::space::QUEUED_CHANGES_MAX;
 use taktwerk_server::space::import::Importer;
 use taktwerk_server::{AddressSpace, ServerConfig, ServerShared};
+use taktwerk_types::NodeId;
 
 /// A server that does not run yet, or whose handle is kept while it runs: nodes can be added at any time.
 #[derive(Debug)]
@@ -78,6 +79,29 @@ impl Server {
     /// As [`AlarmBuilder::add`](crate::AlarmBuilder::add).
     pub fn add_condition(&self, spec: ConditionSpec) -> Result<(), AlarmError> {
         self.space.add_condition(spec, crate::space::now())?;
+        crate::space::alarm_thread::watch(&self.space);
+        Ok(())
+    }
+
+    /// Adds a group of alarms, which exist already.
+    ///
+    /// # Errors
+    /// As [`AlarmGroupBuilder::add`](crate::space::AlarmGroupBuilder::add).
+    pub fn add_alarm_group(&self, spec: &GroupSpec) -> Result<(), AlarmError> {
+        self.space.add_alarm_group(spec, crate::space::now())?;
+        crate::space::alarm_thread::watch(&self.space);
+        Ok(())
+    }
+
+    /// Counts the alarms of the whole server in the component AlarmMetrics of the Server Object. Rates are alarms per
+    /// `rate_minutes`.
+    ///
+    /// # Errors
+    /// They are counted already.
+    pub fn alarm_metrics(&self, rate_minutes: u16) -> Result<(), AlarmError> {
+        let object = ns0(object_ids::SERVER);
+        let id = NodeId::string(1, "AlarmMetrics");
+        self.space.add_alarm_metrics(&object, id, rate_minutes, crate::space::now())?;
         crate::space::alarm_thread::watch(&self.space);
         Ok(())
     }

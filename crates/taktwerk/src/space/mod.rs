@@ -2,10 +2,11 @@
 //!
 //! - [`node`]: namespaces and nodes, which folders, objects, variables and methods are added to;
 //! - [`object`], [`variable`], [`method`]: what is added, step by step;
-//! - [`event`]: events of nodes; [`alarm`]: alarms of variables and objects;
+//! - [`event`]: events of nodes; [`alarm`]: alarms of variables and objects; [`alarm_group`]: their groups and metrics;
 //! - [`source`]: what fetches the values of many variables at once.
 
 pub mod alarm;
+pub mod alarm_group;
 pub(crate) mod alarm_thread;
 pub mod event;
 pub mod method;
@@ -15,6 +16,7 @@ pub mod source;
 pub mod variable;
 
 pub use alarm::{Alarm, AlarmBuilder};
+pub use alarm_group::AlarmGroupBuilder;
 pub use event::EventBuilder;
 pub use method::MethodBuilder;
 pub use node::{Namespace, Node};

@@ -324,3 +324,39 @@ fn a_dialog_asks_until_it_is_answered() {
     assert_eq!(bench.call(Method::Respond).unwrap(), [Change::Called(Method::Respond)]);
     assert!(!bench.machine.state().retain());
 }
+
+#[test]
+fn suppression_by_call_and_by_group_in_every_state() {
+    for steps in 0..4u32.pow(4) {
+        let mut machine = Bench::new(Rules::default()).machine;
+        let (mut by_call, mut by_group) = (false, false);
+        for step in 0..4 {
+            let before = by_call || by_group;
+            let notes = match steps / 4u32.pow(step) % 4 {
+                0 | 1 => {
+                    by_call = steps / 4u32.pow(step) % 4 == 0;
+                    let method = if by_call { Method::Suppress } else { Method::Unsuppress };
+                    machine.operate(&Operation::new(method), at(i64::from(step))).unwrap()
+                }
+                other => {
+                    by_group = other == 2;
+                    machine.group_suppresses(by_group, at(i64::from(step)))
+                }
+            };
+            let after = by_call || by_group;
+            assert_eq!(machine.state().suppressed, after, "{steps} {step}");
+            assert_eq!(machine.state().suppressed_or_shelved(), after);
+            assert_eq!(
+                notes.len(),
+                usize::from(before != after),
+                "told if and only if it changes: {steps} {step}"
+            );
+        }
+    }
+    // What is disabled tells nothing, and knows it when it is enabled.
+    let mut machine = Bench::new(Rules::default()).machine;
+    machine.operate(&Operation::new(Method::Disable), at(0)).unwrap();
+    assert!(machine.group_suppresses(true, at(1)).is_empty());
+    machine.operate(&Operation::new(Method::Enable), at(2)).unwrap();
+    assert!(machine.state().suppressed);
+}

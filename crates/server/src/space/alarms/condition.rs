@@ -43,6 +43,14 @@ impl Condition {
         }))
     }
 
+    /// Says whether it was the first one of its group (FirstInGroupFlag, Part 9 §5.8.2).
+    pub(super) fn flag_first(&mut self, is_first: bool, now: UtcTime) {
+        self.machine.state.first_in_group = Some(is_first);
+        if let Some(nodes) = &self.nodes {
+            nodes.set("FirstInGroupFlag", &is_first.into(), now);
+        }
+    }
+
     /// The value of the input, as the message shows it.
     pub(super) fn input_value(&self) -> Variant {
         self.input.as_ref().map(|slot| slot.read().value()).unwrap_or_default()

@@ -2,12 +2,16 @@
 //! nodes, their events and their deadlines.
 //!
 //! - `registry`: all of them, and what is done with them; `condition`: one; `nodes`: its instance;
+//! - `watchers`: their groups and metrics; `groups`, `metrics`: the nodes of these;
 //! - `saved`: states that survive a restart.
 
 mod condition;
+mod groups;
+mod metrics;
 mod nodes;
 mod registry;
 mod saved;
+mod watchers;
 
 pub use registry::{AlarmError, Alarms};
 pub use saved::NotSaved;

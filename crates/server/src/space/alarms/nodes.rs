@@ -37,6 +37,11 @@ impl ConditionNodes {
         }
     }
 
+    /// Adds one.
+    pub(super) fn add(&mut self, path: &str, variable: VariableHandle) {
+        self.variables.insert(path.to_owned(), variable);
+    }
+
     /// Sets one.
     pub(super) fn set(&self, path: &str, value: &Variant, now: UtcTime) {
         let Some(variable) = self.variables.get(path) else { return };

@@ -5,6 +5,7 @@
 
 use super::condition::Condition;
 use super::saved::Saved;
+use super::watchers::Watchers;
 use crate::alarm::detector::{Detector, Input};
 use crate::alarm::fields::{fields, name_of};
 use crate::alarm::limits::{LimitSet, LimitsProblem};
@@ -41,6 +42,20 @@ pub enum AlarmError {
     /// There is a condition of this id.
     #[error("there is a condition {0} already: give the alarm another name")]
     Taken(NodeId),
+    /// A group has a member that it cannot have.
+    #[error("the group {group}: {member} is no alarm{}. Add alarms before their groups",
+        if *.suppresses { " and no Boolean variable" } else { "" })]
+    Member {
+        /// What the group is called.
+        group: Box<str>,
+        /// The member.
+        member: NodeId,
+        /// Whether it is a member of a group that suppresses, which may be a Variable too.
+        suppresses: bool,
+    },
+    /// A group has no member (§5.8.3).
+    #[error("the group {0} has no alarms: add at least one")]
+    Empty(Box<str>),
     /// Its nodes cannot be added, or there is no such Variable.
     #[error(transparent)]
     Node(#[from] NodeError),
@@ -57,9 +72,11 @@ pub struct Alarms {
 }
 
 #[derive(Debug, Default)]
-struct Inner {
-    conditions: Vec<Condition>,
-    by_id: BTreeMap<NodeId, u32>,
+pub(super) struct Inner {
+    pub(super) conditions: Vec<Condition>,
+    pub(super) by_id: BTreeMap<NodeId, u32>,
+    /// What watches conditions, if there is something.
+    pub(super) watchers: Option<Box<Watchers>>,
     /// The conditions that watch a slot, by its index.
     by_slot: BTreeMap<u32, Vec<u32>>,
     due: BTreeSet<(i64, u32)>,
@@ -67,11 +84,11 @@ struct Inner {
     saved: BTreeMap<String, Saved>,
     pages: Vec<Arc<Page>>,
     /// Changed slots that were not looked at yet.
-    dirty: Vec<u32>,
+    pub(super) dirty: Vec<u32>,
 }
 
 impl Alarms {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -204,6 +221,7 @@ impl AddressSpace {
         inner.by_id.insert(condition.spec.id.clone(), number);
         condition.show(None, now);
         inner.conditions.push(condition);
+        inner.added(self, number, now);
         inner.arm(number, now);
         Ok(())
     }
@@ -221,6 +239,7 @@ impl AddressSpace {
                 break;
             }
             for slot in slots {
+                inner.look_at_member(slot);
                 for number in inner.by_slot.get(&slot).cloned().unwrap_or_default() {
                     alarms.count(inner.look(self, number, now));
                 }
@@ -228,10 +247,24 @@ impl AddressSpace {
         }
         loop {
             let mut inner = alarms.lock();
+            let numbers = inner.take_suppressed(SLICE);
+            if numbers.is_empty() {
+                break;
+            }
+            for number in numbers {
+                alarms.count(inner.tell(self, number, Notes::new(), now));
+            }
+        }
+        let shows = alarms.lock().show_metrics(now);
+        loop {
+            let mut inner = alarms.lock();
             for _ in 0..SLICE {
                 match inner.due.first().copied() {
                     Some((at, number)) if at <= now.ticks() => alarms.count(inner.tick(self, number, now)),
-                    first => return first.map(|(at, _)| UtcTime::from_ticks(at)),
+                    first => {
+                        let first = first.map(|(at, _)| UtcTime::from_ticks(at));
+                        return [first, shows].into_iter().flatten().min();
+                    }
                 }
             }
         }
@@ -290,7 +323,7 @@ impl AddressSpace {
         let number = inner.by_id.get(id).copied().ok_or(unknown)?;
         let condition = inner.conditions.get_mut(number as usize).ok_or(unknown)?;
         let notes = change(condition)?;
-        let changed = condition.tell(self, notes, now);
+        let changed = inner.tell(self, number, notes, now);
         inner.arm(number, now);
         alarms.count(changed);
         Ok(())
@@ -374,7 +407,8 @@ impl Inner {
     /// Looks at the input of a condition.
     fn look(&mut self, space: &AddressSpace, number: u32, now: UtcTime) -> bool {
         let Some(condition) = self.conditions.get_mut(number as usize) else { return false };
-        let changed = condition.look(space, now);
+        let notes = condition.look(now);
+        let changed = self.tell(space, number, notes, now);
         self.arm(number, now);
         changed
     }
@@ -384,12 +418,20 @@ impl Inner {
         let Some(condition) = self.conditions.get_mut(number as usize) else { return false };
         let mut changed = false;
         if condition.detector.deadline().is_some_and(|at| at.ticks() <= now.ticks()) {
-            changed = condition.look(space, now);
+            let notes = condition.look(now);
+            changed = self.tell(space, number, notes, now);
         }
+        let Some(condition) = self.conditions.get_mut(number as usize) else { return changed };
         let notes = condition.machine.tick(now);
-        changed |= condition.tell(space, notes, now);
+        changed |= self.tell(space, number, notes, now);
         self.arm(number, now);
         changed
+    }
+
+    /// Tells of changes of a condition, and of what its groups change.
+    fn tell(&mut self, space: &AddressSpace, number: u32, notes: Notes, now: UtcTime) -> bool {
+        let notes = self.follow(number, notes, now);
+        self.conditions.get_mut(number as usize).is_some_and(|condition| condition.tell(space, notes, now))
     }
 
     /// Brings the list of deadlines up to date.
@@ -413,12 +455,12 @@ impl Inner {
 }
 
 impl Condition {
-    /// Looks at the input. Says whether something changed.
-    fn look(&mut self, space: &AddressSpace, now: UtcTime) -> bool {
-        let Some(input) = &self.input else { return false };
+    /// Looks at the input.
+    fn look(&mut self, now: UtcTime) -> Notes {
+        let Some(input) = &self.input else { return Notes::new() };
         let snapshot = input.read();
         if snapshot.status == StatusCode::BAD_WAITING_FOR_INITIAL_DATA {
-            return false;
+            return Notes::new();
         }
         let value = snapshot.value();
         let target = self.target.as_ref().map(|slot| slot.read().value());
@@ -426,11 +468,10 @@ impl Condition {
         let input = Input { value: &value, status: snapshot.status, time, target: target.as_ref() };
         let finding = self.detector.look(input, now);
         if self.machine.knows(&finding) {
-            return false;
+            return Notes::new();
         }
         let text = message(&self.spec, &finding, &value);
-        let notes = self.machine.found(finding, &text, now);
-        self.tell(space, notes, now)
+        self.machine.found(finding, &text, now)
     }
 
     /// Raises the events of changes and shows them in the address space.

@@ -39,7 +39,12 @@ impl Saved {
     pub(super) fn of(condition: &Condition) -> Self {
         let machine = &condition.machine;
         Self {
-            state: State { dialog: None, ..machine.state().clone() },
+            // Whether groups suppress it is found out anew.
+            state: State {
+                dialog: None,
+                suppressed: machine.is_suppressed_by_call,
+                ..machine.state().clone()
+            },
             ids: machine.ids.iter().cloned().collect(),
             branches_made: machine.branches_made,
             branches: machine.branches().to_vec(),
@@ -50,6 +55,7 @@ impl Saved {
     pub(super) fn restore(self, condition: &mut Condition, now: UtcTime) {
         let machine = &mut condition.machine;
         let dialog = machine.state.dialog.take();
+        machine.is_suppressed_by_call = self.state.suppressed;
         machine.state = State { dialog, ..self.state };
         if !machine.rules.confirms {
             machine.state.confirmed = true;
@@ -205,6 +211,7 @@ fn read_state(decoder: &mut Decoder<'_>) -> Result<State, DecodeError> {
         acked: flag(2),
         confirmed: flag(3),
         suppressed: flag(4),
+        first_in_group: None,
         out_of_service: flag(5),
         silenced: flag(6),
         latched: flag(7),

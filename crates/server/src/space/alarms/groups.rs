@@ -1,0 +1,220 @@
+//! Groups of alarms in the address space (Part 9 §5.8.3, §5.8.4).
+
+use super::registry::{AlarmError, Inner};
+use super::watchers::Grouped;
+use crate::alarm::group::{Group, GroupKind, GroupSpec, Member};
+use crate::space::build::Under;
+use crate::space::instance::child_id;
+use crate::space::store::SlotHandle;
+use crate::space::{AddressSpace, NodeError, NodeSpec, VariableHandle};
+use std::sync::Arc;
+use taktwerk_schema::ids::{data_type_ids, object_type_ids, reference_type_ids, variable_type_ids};
+use taktwerk_types::{BuiltInType, LocalizedText, NodeId, QualifiedName, UtcTime, Variant};
+
+fn ns0(id: u32) -> NodeId {
+    NodeId::numeric(0, id)
+}
+
+/// The members of a group that were found.
+#[derive(Default)]
+struct Found {
+    alarms: Vec<u32>,
+    variables: Vec<SlotHandle>,
+    /// Nodes that references can lead to.
+    shown: Vec<NodeId>,
+}
+
+impl Inner {
+    fn number_of(&self, id: &NodeId) -> Option<u32> {
+        let number = *self.by_id.get(id)?;
+        // Ids of ShelvingStates are there too.
+        (self.conditions.get(number as usize)?.spec.id == *id).then_some(number)
+    }
+
+    fn is_shown(&self, number: u32) -> bool {
+        self.conditions.get(number as usize).is_some_and(|condition| condition.nodes.is_some())
+    }
+}
+
+impl AddressSpace {
+    /// Adds a group of alarms. Its alarms exist already; those that the address space does not show are members without a
+    /// reference.
+    ///
+    /// # Errors
+    /// A member is no alarm, there is none, or the group's node cannot be added.
+    pub fn add_alarm_group(&self, spec: &GroupSpec, now: UtcTime) -> Result<(), AlarmError> {
+        let suppresses = spec.kind == GroupKind::Suppression;
+        let alarms = Arc::clone(self.alarms_or_new());
+        let refused = |member: &NodeId, suppresses| AlarmError::Member {
+            group: spec.name.clone(),
+            member: member.clone(),
+            suppresses,
+        };
+        let (mut members, mut suppressed) = (Found::default(), Found::default());
+        {
+            let inner = alarms.lock();
+            for (ids, found, may_be_variable) in
+                [(&spec.members, &mut members, suppresses), (&spec.suppresses, &mut suppressed, false)]
+            {
+                for id in ids {
+                    if let Some(number) = inner.number_of(id) {
+                        found.alarms.push(number);
+                        if inner.is_shown(number) {
+                            found.shown.push(id.clone());
+                        }
+                    } else if let Some(slot) = may_be_variable.then(|| self.boolean_slot(id)).flatten() {
+                        found.variables.push(slot);
+                        found.shown.push(id.clone());
+                    } else {
+                        return Err(refused(id, may_be_variable));
+                    }
+                }
+            }
+        }
+        if members.alarms.is_empty() && members.variables.is_empty() {
+            return Err(AlarmError::Empty(spec.name.clone()));
+        }
+        self.add_group_nodes(spec, &members, &suppressed)?;
+        let flags = match spec.kind {
+            GroupKind::FirstInGroup => self.add_first_flags(&members.shown)?,
+            GroupKind::Related | GroupKind::Suppression => Vec::new(),
+        };
+        let shard = self.slots().alarms();
+        let mut inner = alarms.lock();
+        let Inner { watchers, conditions, dirty, by_id, .. } = &mut *inner;
+        let watchers = watchers.get_or_insert_default();
+        let number = u32::try_from(watchers.groups.len()).unwrap_or(u32::MAX);
+        for alarm in &members.alarms {
+            watchers.ties.entry(*alarm).or_default().member_of.push(number);
+        }
+        for alarm in &suppressed.alarms {
+            watchers.ties.entry(*alarm).or_default().suppressed_by.push(number);
+        }
+        for (at, slot) in (0u32..).zip(&members.variables) {
+            slot.set_watched(shard, true);
+            watchers.by_slot.entry(slot.index()).or_default().push((number, at));
+            dirty.push(slot.index());
+        }
+        for (alarm, variable) in flags {
+            let condition = by_id.get(&alarm).and_then(|number| conditions.get_mut(*number as usize));
+            if let Some(nodes) = condition.and_then(|condition| condition.nodes.as_mut()) {
+                nodes.add("FirstInGroupFlag", variable);
+            }
+        }
+        watchers.groups.push(Grouped {
+            id: spec.id.clone(),
+            kind: spec.kind,
+            machine: Group::default(),
+            variables: members.variables,
+            suppresses: suppressed.alarms,
+        });
+        // Those that are active already, the first one first.
+        let mut active: Vec<(UtcTime, u32)> = Vec::new();
+        for number in &members.alarms {
+            let Some(condition) = conditions.get_mut(*number as usize) else { continue };
+            let state = condition.machine.state();
+            let (is_active, since) = (state.active, state.times.active);
+            if spec.kind == GroupKind::FirstInGroup && state.first_in_group.is_none() {
+                condition.flag_first(false, now);
+            }
+            if is_active {
+                active.push((since, *number));
+            }
+        }
+        active.sort_unstable_by_key(|(since, number)| (since.ticks(), *number));
+        for (at, (_, alarm)) in active.into_iter().enumerate() {
+            watchers.member(number, Member::Alarm(alarm), true);
+            if at == 0
+                && spec.kind == GroupKind::FirstInGroup
+                && let Some(condition) = conditions.get_mut(alarm as usize)
+            {
+                condition.flag_first(true, now);
+            }
+        }
+        Ok(())
+    }
+
+    /// The groups that an alarm is a member of (GetGroupMemberships, Part 9 §5.8.16).
+    #[must_use]
+    pub fn alarm_groups(&self, condition: &NodeId) -> Option<Vec<NodeId>> {
+        let inner = self.alarms()?.lock();
+        let number = inner.number_of(condition)?;
+        let watchers = inner.watchers.as_ref();
+        let ties = watchers.and_then(|watchers| watchers.ties.get(&number));
+        let groups = ties.map_or(&[][..], |ties| &ties.member_of).iter();
+        Some(
+            groups
+                .filter_map(|group| watchers?.groups.get(*group as usize))
+                .map(|group| group.id.clone())
+                .collect(),
+        )
+    }
+
+    /// The slot of a Boolean Variable.
+    fn boolean_slot(&self, id: &NodeId) -> Option<SlotHandle> {
+        let is_boolean = self.declared_shape(id).is_some_and(|(_, kind)| kind == BuiltInType::Boolean);
+        let nodes = self.read();
+        nodes.find(id).ok().filter(|_| is_boolean).and_then(|node| nodes.slot_handle(node))
+    }
+
+    /// The group's Object, and the references from and to its alarms.
+    fn add_group_nodes(
+        &self,
+        spec: &GroupSpec,
+        members: &Found,
+        suppressed: &Found,
+    ) -> Result<(), NodeError> {
+        let (kind, member) = match spec.kind {
+            GroupKind::Suppression => (
+                object_type_ids::ALARM_SUPPRESSION_GROUP_TYPE,
+                reference_type_ids::ALARM_SUPPRESSION_GROUP_MEMBER,
+            ),
+            GroupKind::Related | GroupKind::FirstInGroup => {
+                (object_type_ids::ALARM_GROUP_TYPE, reference_type_ids::ALARM_GROUP_MEMBER)
+            }
+        };
+        // Part 9 §5.8.2, Table 40: the alarms know it by this name.
+        let name = match spec.kind {
+            GroupKind::FirstInGroup => QualifiedName::new(0, "FirstInGroup"),
+            _ => QualifiedName::new(spec.id.namespace_index, &*spec.name),
+        };
+        let object = NodeSpec::object(spec.id.clone(), name)
+            .display_name(LocalizedText::from(&*spec.name))
+            .description(LocalizedText::from(&*spec.name));
+        let under = Under {
+            parent: &spec.parent,
+            reference_type: &ns0(reference_type_ids::ORGANIZES),
+            type_definition: Some(&ns0(kind)),
+        };
+        self.add_node(object, under, UtcTime::NULL)?;
+        for id in &members.shown {
+            self.add_reference(&spec.id, &ns0(member), id)?;
+            if spec.kind == GroupKind::FirstInGroup {
+                self.add_reference(id, &ns0(reference_type_ids::HAS_COMPONENT), &spec.id)?;
+            }
+        }
+        for id in &suppressed.shown {
+            self.add_reference(id, &ns0(reference_type_ids::HAS_ALARM_SUPPRESSION_GROUP), &spec.id)?;
+        }
+        Ok(())
+    }
+
+    /// The FirstInGroupFlags of alarms that have none yet.
+    fn add_first_flags(&self, alarms: &[NodeId]) -> Result<Vec<(NodeId, VariableHandle)>, NodeError> {
+        let name = QualifiedName::new(0, "FirstInGroupFlag");
+        let mut added = Vec::new();
+        for alarm in alarms.iter().filter(|alarm| self.child(alarm, &name).is_none()) {
+            let id = child_id(&self.read(), alarm, "FirstInGroupFlag");
+            let under = Under {
+                parent: alarm,
+                reference_type: &ns0(reference_type_ids::HAS_COMPONENT),
+                type_definition: Some(&ns0(variable_type_ids::BASE_DATA_VARIABLE_TYPE)),
+            };
+            let boolean = ns0(data_type_ids::BOOLEAN);
+            let spec = NodeSpec::variable(id.clone(), name.clone(), boolean, Some(Variant::Boolean(false)));
+            self.add_node(spec, under, UtcTime::NULL)?;
+            added.push((alarm.clone(), self.variable(&id)?));
+        }
+        Ok(added)
+    }
+}

@@ -1,0 +1,242 @@
+//! Groups of alarms and metrics, in the address space and through the wire (Part 9 §5.8.2 to §5.8.4, §5.8.16, §9.2).
+
+use super::alarms::{alarm, events, level, plant, set, watching_fields};
+use super::attribute::{add, variable};
+use super::*;
+use crate::alarm::{GroupKind, GroupSpec, Method, Operation};
+use crate::space::AlarmError;
+use core::time::Duration;
+use schema::ids::{method_ids as m, object_ids, object_type_ids, reference_type_ids as r};
+use schema::{BrowseDescription, BrowseDirection, BrowseRequest, CallMethodRequest, CallRequest};
+use taktwerk_types::{BuiltInType, QualifiedName, Variant};
+
+const GROUP: NodeId = NodeId::numeric(1, 9_000);
+const OBJECTS: NodeId = NodeId::numeric(0, object_ids::OBJECTS_FOLDER);
+const SERVER: NodeId = NodeId::numeric(0, object_ids::SERVER);
+
+fn group(kind: GroupKind, members: &[u32]) -> GroupSpec {
+    let members = members.iter().map(|number| alarm(*number)).collect();
+    GroupSpec { members, ..GroupSpec::new(GROUP, "Boiler", OBJECTS, kind) }
+}
+
+fn state(server: &Server, number: u32) -> crate::alarm::State {
+    server.space.condition(&alarm(number)).unwrap().state
+}
+
+fn value(server: &Server, object: &NodeId, path: &str) -> Variant {
+    let id = path.split('/').fold(object.clone(), |id, name| {
+        let found =
+            (0..2).find_map(|namespace| server.space.child(&id, &QualifiedName::new(namespace, name)));
+        found.unwrap_or_else(|| panic!("{path}"))
+    });
+    server.space.variable(&id).unwrap().get().value.unwrap_or_default()
+}
+
+fn later(server: &mut Server, span: Duration) {
+    server.pass(span);
+    server.space.poll_alarms(server.now.utc);
+}
+
+/// What a node refers to.
+fn targets(server: &mut Server, node: &NodeId, reference: u32) -> Vec<NodeId> {
+    let mut client = server.session();
+    let request = BrowseRequest {
+        request_header: client.header(),
+        nodes_to_browse: vec![BrowseDescription {
+            node_id: node.clone(),
+            browse_direction: BrowseDirection::FORWARD,
+            reference_type_id: NodeId::numeric(0, reference),
+            include_subtypes: false,
+            ..Default::default()
+        }],
+        ..Default::default()
+    };
+    let found = client.call(server, &request).unwrap().results.remove(0).references;
+    found.into_iter().map(|reference| reference.node_id.node_id).collect()
+}
+
+#[test]
+fn the_first_alarm_of_a_group_says_so_until_all_are_inactive() {
+    let mut server = plant(3, |spec| spec.is_shown = *spec.id.to_string() != *alarm(3).to_string());
+    server.space.add_alarm_group(&group(GroupKind::FirstInGroup, &[1, 2, 3]), server.now.utc).unwrap();
+    let mut client = watching_fields(&mut server, &["Message", "FirstInGroupFlag", "ActiveState/Id"]);
+    for number in [2, 1] {
+        set(&mut server, number, 85.0);
+    }
+    let told: Vec<Variant> =
+        events(&mut client, &mut server).into_iter().map(|event| event[1].clone()).collect();
+    assert_eq!(told, [true.into(), false.into()], "in the events that tell of them");
+    assert_eq!(value(&server, &alarm(2), "FirstInGroupFlag"), true.into());
+    set(&mut server, 2, 20.0);
+    set(&mut server, 3, 85.0);
+    assert_eq!(state(&server, 2).first_in_group, Some(true), "others are still active");
+    set(&mut server, 1, 20.0);
+    set(&mut server, 3, 20.0);
+    assert_eq!(value(&server, &alarm(2), "FirstInGroupFlag"), false.into());
+    set(&mut server, 3, 85.0);
+    let flags: Vec<_> = (1..=3).map(|number| state(&server, number).first_in_group).collect();
+    assert_eq!(flags, [Some(false), Some(false), Some(true)]);
+    // The nodes: those that the address space shows know their group, and it knows them.
+    assert_eq!(targets(&mut server, &GROUP, r::ALARM_GROUP_MEMBER), [alarm(1), alarm(2)]);
+    assert!(targets(&mut server, &alarm(1), r::HAS_COMPONENT).contains(&GROUP));
+    let kinds = targets(&mut server, &GROUP, r::HAS_TYPE_DEFINITION);
+    assert_eq!(kinds, [NodeId::numeric(0, object_type_ids::ALARM_GROUP_TYPE)]);
+    assert_eq!(
+        server.space.child(&alarm(1), &QualifiedName::new(0, "FirstInGroup")),
+        Some(GROUP),
+        "it has the name that the type gives it"
+    );
+    let mut client = server.session();
+    let request = CallRequest {
+        request_header: client.header(),
+        methods_to_call: vec![CallMethodRequest {
+            object_id: alarm(3),
+            method_id: NodeId::numeric(0, m::ALARM_CONDITION_TYPE_GET_GROUP_MEMBERSHIPS),
+            input_arguments: Vec::new(),
+        }],
+    };
+    let result = client.call(&mut server, &request).unwrap().results.remove(0);
+    assert_eq!((result.status_code, result.output_arguments), (StatusCode::GOOD, vec![vec![GROUP].into()]));
+}
+
+#[test]
+fn a_group_that_is_added_later_knows_who_was_first() {
+    let mut server = plant(3, |_| {});
+    for number in [3, 1] {
+        set(&mut server, number, 85.0);
+        server.pass(Duration::from_secs(1));
+    }
+    server.space.add_alarm_group(&group(GroupKind::FirstInGroup, &[1, 2, 3]), server.now.utc).unwrap();
+    let flags: Vec<_> = (1..=3).map(|number| state(&server, number).first_in_group).collect();
+    assert_eq!(flags, [Some(false), Some(false), Some(true)]);
+    assert_eq!(value(&server, &alarm(3), "FirstInGroupFlag"), true.into());
+}
+
+#[test]
+fn a_group_suppresses_as_long_as_one_of_its_members_is_active() {
+    let mut server = plant(40, |_| {});
+    add(&server, variable(500, BuiltInType::Boolean, false));
+    let mut spec = group(GroupKind::Suppression, &[1]);
+    spec.members.push(NodeId::numeric(1, 500));
+    spec.suppresses = (2..=40).map(alarm).collect();
+    server.space.add_alarm_group(&spec, server.now.utc).unwrap();
+    let mut client = watching_fields(&mut server, &["Message", "SuppressedState/Id", "ActiveState/Id"]);
+    set(&mut server, 1, 85.0);
+    assert!((2..=40).all(|number| state(&server, number).suppressed), "{:?}", state(&server, 40));
+    assert!(!state(&server, 1).suppressed, "not the one that suppresses");
+    let told = events(&mut client, &mut server);
+    let suppressed = told.iter().filter(|event| event[1] == true.into()).count();
+    assert_eq!((told.len(), suppressed), (40, 39));
+    // It becomes active all the same (§5.8.2): what suppresses it is for those who look.
+    set(&mut server, 2, 85.0);
+    assert_eq!((state(&server, 2).active, state(&server, 2).suppressed), (true, true));
+    // Unsuppress does not help against a group, and Suppress lasts longer than the group.
+    let call = |server: &Server, number, method| {
+        server.space.operate_condition(&alarm(number), &Operation::new(method), server.now.utc).unwrap();
+    };
+    call(&server, 3, Method::Unsuppress);
+    call(&server, 4, Method::Suppress);
+    assert!(state(&server, 3).suppressed);
+    let flag = server.space.variable(&NodeId::numeric(1, 500)).unwrap();
+    flag.set_at(true, server.now.utc);
+    set(&mut server, 1, 20.0);
+    assert!(state(&server, 3).suppressed, "the variable is true");
+    flag.set_at(false, server.now.utc);
+    later(&mut server, Duration::from_millis(100));
+    assert_eq!((state(&server, 3).suppressed, state(&server, 4).suppressed), (false, true));
+    assert_eq!(value(&server, &alarm(3), "SuppressedState/Id"), false.into());
+    call(&server, 4, Method::Unsuppress);
+    assert!(!state(&server, 4).suppressed);
+    assert_eq!(targets(&mut server, &alarm(9), r::HAS_ALARM_SUPPRESSION_GROUP), [GROUP]);
+    let members = targets(&mut server, &GROUP, r::ALARM_SUPPRESSION_GROUP_MEMBER);
+    assert_eq!(members, [alarm(1), NodeId::numeric(1, 500)]);
+}
+
+#[test]
+fn an_alarm_that_comes_with_its_group_is_told_of_as_suppressed() {
+    let mut server = plant(2, |_| {});
+    let mut spec = group(GroupKind::Suppression, &[1]);
+    spec.suppresses = vec![alarm(2)];
+    server.space.add_alarm_group(&spec, server.now.utc).unwrap();
+    let mut client = watching_fields(&mut server, &["SourceName", "SuppressedState/Id", "ActiveState/Id"]);
+    for number in [1, 2] {
+        let handle = server.space.variable(&NodeId::numeric(1, number)).unwrap();
+        handle.set_at(85.0, server.now.utc);
+    }
+    server.space.poll_alarms(server.now.utc);
+    let second = |event: &&Vec<Variant>| event[0] == "v2".into() && event[2] == true.into();
+    let told = events(&mut client, &mut server);
+    let last = told.iter().rfind(second).expect("it is active");
+    assert_eq!(last[1], true.into());
+    // What groups suppress is not saved as if an operator had done it.
+    let bytes = server.space.save_alarms();
+    let other = Server::new();
+    other.space.alarms_or_new().restore(&bytes).unwrap();
+    add(&other, variable(2, BuiltInType::Double, 85.0));
+    other.space.add_condition(level(2), other.now.utc).unwrap();
+    assert_eq!((state(&other, 2).active, state(&other, 2).suppressed), (true, false));
+}
+
+#[test]
+fn what_is_no_member_is_refused() {
+    let server = plant(1, |_| {});
+    add(&server, variable(500, BuiltInType::Boolean, false));
+    let missing = server.space.add_alarm_group(&group(GroupKind::Related, &[1, 7]), server.now.utc);
+    let told = missing.unwrap_err().to_string();
+    assert!(told.contains("alarm 7 is no alarm. Add alarms before"), "{told}");
+    let empty = server.space.add_alarm_group(&group(GroupKind::Related, &[]), server.now.utc);
+    assert!(matches!(empty, Err(AlarmError::Empty(_))));
+    let mut spec = group(GroupKind::FirstInGroup, &[1]);
+    spec.members.push(NodeId::numeric(1, 500));
+    assert!(
+        server.space.add_alarm_group(&spec, server.now.utc).is_err(),
+        "only groups that suppress have variables"
+    );
+    assert!(!server.space.contains(&GROUP), "nothing is left behind");
+    server.space.add_alarm_group(&group(GroupKind::Related, &[1]), server.now.utc).unwrap();
+    assert_eq!(server.space.alarm_groups(&alarm(1)), Some(vec![GROUP]));
+    assert_eq!(state(&server, 1).first_in_group, None);
+}
+
+#[test]
+fn metrics_count_alarms_and_can_be_reset() {
+    let metrics = NodeId::numeric(1, 9_500);
+    let mut server = plant(3, |_| {});
+    set(&mut server, 1, 85.0);
+    server.space.add_alarm_metrics(&SERVER, metrics.clone(), 10, server.now.utc).unwrap();
+    let start = server.now.utc;
+    later(&mut server, Duration::from_secs(30));
+    set(&mut server, 2, 85.0);
+    set(&mut server, 1, 20.0);
+    // One that is added later is counted too.
+    add(&server, variable(4, BuiltInType::Double, 85.0));
+    server.space.add_condition(level(4), server.now.utc).unwrap();
+    later(&mut server, Duration::from_secs(15));
+    let read = |server: &Server, path: &str| value(server, &metrics, path);
+    assert_eq!(read(&server, "AlarmCount"), 3u32.into());
+    assert_eq!(read(&server, "StartTime"), start.into());
+    assert_eq!(read(&server, "MaximumActiveState"), 30_000.0.into());
+    assert_eq!(read(&server, "MaximumUnAck"), 45_000.0.into());
+    assert_eq!(
+        (read(&server, "CurrentAlarmRate"), read(&server, "MaximumAlarmRate")),
+        (3.0.into(), 3.0.into())
+    );
+    assert_eq!(read(&server, "CurrentAlarmRate/Rate"), 10u16.into());
+    let reset = server.space.child(&metrics, &QualifiedName::new(0, "Reset")).unwrap();
+    let mut client = server.session();
+    let request = CallRequest {
+        request_header: client.header(),
+        methods_to_call: vec![CallMethodRequest {
+            object_id: metrics.clone(),
+            method_id: reset,
+            input_arguments: Vec::new(),
+        }],
+    };
+    assert_eq!(client.call(&mut server, &request).unwrap().results[0].status_code, StatusCode::GOOD);
+    later(&mut server, Duration::from_millis(100));
+    assert_eq!(read(&server, "AlarmCount"), 0u32.into());
+    assert_eq!(read(&server, "MaximumActiveState"), 0.0.into());
+    assert_eq!(read(&server, "StartTime"), server.now.utc.into());
+    let kinds = targets(&mut server, &metrics, r::HAS_TYPE_DEFINITION);
+    assert_eq!(kinds, [NodeId::numeric(0, object_type_ids::ALARM_METRICS_TYPE)]);
+}

@@ -116,6 +116,29 @@ impl ServerShared {
         &self.live
     }
 
+    /// Changes ServerStatus.State, and tells clients of it: a SystemStatusChangeEvent of the Server Object (Part 5 §6.4.30).
+    /// Nothing is told if it is the state already.
+    pub fn change_state(&self, state: taktwerk_schema::ServerState, now: taktwerk_types::UtcTime) {
+        use taktwerk_schema::ids::{object_ids, object_type_ids};
+        use taktwerk_types::NodeId;
+        if !self.live().replace_state(state) {
+            return;
+        }
+        self.space().raise_with(now, || {
+            let kind = NodeId::numeric(0, object_type_ids::SYSTEM_STATUS_CHANGE_EVENT_TYPE);
+            let name = if state == taktwerk_schema::ServerState::SHUTDOWN {
+                "shuts down"
+            } else {
+                "changes its state"
+            };
+            crate::event::NewEvent::new(kind, NodeId::numeric(0, object_ids::SERVER))
+                .source_name("Server")
+                .severity(500)
+                .message(&*format!("The server {name}"))
+                .field("SystemState", state.0)
+        });
+    }
+
     /// What all clients together make the server keep. Everything is back at zero when all of them are gone.
     #[must_use]
     pub fn account(&self) -> &Arc<Account> {

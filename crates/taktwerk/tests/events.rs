@@ -92,3 +92,19 @@ async fn without_a_client_that_monitors_events_nothing_is_raised() {
     let (_server, pump, _client) = plant().await;
     assert_eq!(pump.base_event().message("nobody hears this").emit(), None);
 }
+
+#[tokio::test]
+async fn progress_and_the_end_of_the_server_are_events() {
+    let (server, pump, client) = plant().await;
+    let mut subscription = client.subscribe(PERIOD).await.unwrap();
+    let query = EventQuery::new().select("Progress").select("Context").select("SystemState");
+    let query = query.filter("oftype i=11436 or oftype i=11446").unwrap();
+    subscription.monitor_item(Item::events(SERVER, query)).await.unwrap();
+    pump.progress("priming", 250).emit().expect("somebody watches");
+    assert_eq!(next(&mut subscription).await, [100u16.into(), "priming".into(), Variant::Empty]);
+    let stopping = tokio::task::spawn_blocking(move || server.stop(SOON));
+    // ServerState Shutdown.
+    assert_eq!(next(&mut subscription).await[2], 4i32.into());
+    drop((subscription, client));
+    stopping.await.unwrap();
+}

@@ -1,6 +1,7 @@
 //! A running server.
 
 use super::{ServerOptions, Threads};
+use crate::clock::wall;
 use crate::entropy::OsEntropy;
 use crate::error::StartError;
 use crate::socket::Listener;
@@ -9,6 +10,7 @@ use crate::wake::Waker;
 use core::net::SocketAddr;
 use core::time::Duration;
 use std::sync::Arc;
+use taktwerk_schema::ServerState;
 use taktwerk_server::space::Wake;
 use taktwerk_server::{ServerShared, Shard};
 
@@ -102,6 +104,8 @@ impl RunningServer {
 
     /// Stops listening and ends all sessions; connections that have not ended after `grace` are closed.
     pub fn stop(mut self, grace: Duration) {
+        // Before any shard ends its sessions, so that the clients of all shards hear of it.
+        self.shared.change_state(ServerState::SHUTDOWN, wall());
         self.threads.stop(grace);
     }
 

@@ -81,6 +81,11 @@ impl Live {
         self.state.store(state.0, Ordering::Relaxed);
     }
 
+    /// Changes ServerStatus.State. Says whether it was another one.
+    pub(crate) fn replace_state(&self, state: ServerState) -> bool {
+        self.state.swap(state.0, Ordering::AcqRel) != state.0
+    }
+
     /// Changes ServiceLevel (Part 4 §6.6.2.4.2): 255 is full service.
     pub fn set_service_level(&self, level: u8) {
         self.service_level.store(level, Ordering::Relaxed);

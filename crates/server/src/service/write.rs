@@ -17,6 +17,7 @@ use crate::space::NodeIx;
 use crate::space::attribute as attribute_of;
 use crate::space::data_type::{Expected, Fit};
 use crate::space::nodes::{Nodes, ValueAt};
+use crate::space::semantics::SemanticChanges;
 use crate::space::store::SlotHandle;
 use crate::space::view::attribute;
 use crate::work::unit;
@@ -80,6 +81,11 @@ const MEANINGFUL: &[&str] = &[
 
 /// The slot of the variable that a property describes.
 fn described(nodes: &Nodes, property: NodeIx) -> Option<SlotHandle> {
+    nodes.slot_handle(described_node(nodes, property)?)
+}
+
+/// The variable that a property describes.
+fn described_node(nodes: &Nodes, property: NodeIx) -> Option<NodeIx> {
     let (namespace, name) = nodes.view(property)?.browse_name_parts();
     if namespace != 0 || !MEANINGFUL.contains(&&*name) {
         return None;
@@ -92,7 +98,24 @@ fn described(nodes: &Nodes, property: NodeIx) -> Option<SlotHandle> {
         }
         owner.is_none()
     });
-    nodes.slot_handle(owner?)
+    owner
+}
+
+/// The values of a variable have another meaning: all its readers hear of it with the next value, and those who watch events
+/// of it later.
+fn meaning_changed(
+    nodes: &Nodes,
+    id: NodeIdRef<'_>,
+    variable: Option<&SlotHandle>,
+    changes: &mut Option<SemanticChanges>,
+) {
+    let Some(variable) = variable else { return };
+    variable.semantics_changed();
+    if let Some(changes) = changes
+        && let Some(owner) = nodes.resolve(id).and_then(|property| described_node(nodes, property))
+    {
+        changes.add(nodes, owner);
+    }
 }
 
 pub(crate) fn write(
@@ -112,6 +135,23 @@ pub(super) fn work(
     request: &Request<'_>,
     list: &mut List<'_>,
     reply: &mut Reply<'_>,
+) -> Result<(), Fault> {
+    let mut changes = cx.shared.space().events().is_watched().then(SemanticChanges::default);
+    let result = work_through(cx, caller, request, list, reply, &mut changes);
+    if let Some(changes) = changes {
+        cx.shared.space().raise_semantic_changes(changes, cx.now.utc);
+    }
+    result
+}
+
+#[inline]
+fn work_through(
+    cx: &mut Context<'_>,
+    caller: &Caller<'_>,
+    request: &Request<'_>,
+    list: &mut List<'_>,
+    reply: &mut Reply<'_>,
+    changes: &mut Option<SemanticChanges>,
 ) -> Result<(), Fault> {
     let (key, decisions) = (caller.session, &*caller.decisions);
     // A session's identity is only put together when a handler wants to know it.
@@ -144,7 +184,7 @@ pub(super) fn work(
                 match store(&nodes, &slot, value, part.as_ref(), cx.now.utc) {
                     Err(status) => status,
                     Ok(()) => {
-                        gives_meaning_to.iter().for_each(SlotHandle::semantics_changed);
+                        meaning_changed(&nodes, id, gives_meaning_to.as_ref(), changes);
                         StatusCode::GOOD
                     }
                 }
@@ -156,17 +196,17 @@ pub(super) fn work(
                 let who = who.get_or_insert_with(|| {
                     sessions.get(key).map(|session| session.call_context(NodeId::NULL)).unwrap_or_default()
                 });
-                let status = match handler.write(who, value) {
+                let written = handler.write(who, value);
+                nodes = space.read();
+                match written {
                     Ok(value) => {
                         note.iter_mut().for_each(|note| note.replaces(&slot));
                         store_whole(&slot, value, cx.now.utc);
-                        gives_meaning_to.iter().for_each(SlotHandle::semantics_changed);
+                        meaning_changed(&nodes, id, gives_meaning_to.as_ref(), changes);
                         StatusCode::GOOD
                     }
                     Err(status) => status,
-                };
-                nodes = space.read();
-                status
+                }
             }
         };
         status.encode(reply.out());

@@ -557,7 +557,8 @@ impl Shard {
     pub fn command(&mut self, command: Command, now: Now) {
         match command {
             Command::Shutdown => {
-                self.shared.live().set_state(taktwerk_schema::ServerState::SHUTDOWN);
+                self.shared.change_state(taktwerk_schema::ServerState::SHUTDOWN, now.utc);
+                self.publish_events(now);
                 self.engine.end_durable(now);
                 let sessions: Vec<SessionKey> = self.sessions.iter().map(|(key, _)| key).collect();
                 for key in sessions {
@@ -572,6 +573,16 @@ impl Shard {
                 self.write_durable(now);
             }
         }
+    }
+}
+
+impl Shard {
+    /// Sends the events that wait: clients hear why their sessions end.
+    fn publish_events(&mut self, now: Now) {
+        let limits = &self.shared.config().limits;
+        let mut outbox =
+            outbox(&mut self.connections, &mut self.output.transmit, &mut self.output.buffers, now, limits);
+        self.engine.publish_events(now, &mut outbox);
     }
 }
 

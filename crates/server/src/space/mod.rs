@@ -11,6 +11,7 @@
 //! - `metadata`, `role_set`: what the NamespaceMetadata objects and the RoleSet show;
 //! - `instance`: members of new instances; `instances`: instances by their type, for Query;
 //! - `history`: which Variables have a history; `versions`: NodeVersions and model changes;
+//!   `semantics`: values with another meaning;
 //! - `events`: where in the address space events can be seen; `audit`: AuditEvents; `alarms`: conditions;
 //! - [`build`]: builders for applications; [`import`]: NodeSets at run time.
 
@@ -39,6 +40,7 @@ pub(crate) mod nodes;
 pub(crate) mod page;
 mod rights;
 pub(crate) mod role_set;
+pub(crate) mod semantics;
 pub(crate) mod slot;
 pub(crate) mod spec;
 pub(crate) mod store;

@@ -141,7 +141,7 @@ impl Nodes {
     }
 
     /// Whether no permissions of the node or its namespace hide it from some users.
-    fn is_public(&self, ix: NodeIx) -> bool {
+    pub(super) fn is_public(&self, ix: NodeIx) -> bool {
         let set = self.access_set(ix);
         let restrictions = self.access().access_restrictions(set).unwrap_or_default();
         let is_shown = restrictions.0 & AccessRestrictionType::APPLY_RESTRICTIONS_TO_BROWSE.0 == 0;

@@ -69,6 +69,11 @@ impl EventItems {
         self.by_subscription.get(&place).map_or(&[], Vec::as_slice)
     }
 
+    /// The places of subscriptions with such items.
+    pub(super) fn places(&self) -> Vec<u32> {
+        self.by_subscription.keys().copied().collect()
+    }
+
     /// All items.
     pub(super) fn all(&self) -> impl Iterator<Item = u32> {
         self.by_node.values().flatten().copied()

@@ -458,6 +458,21 @@ impl Engine {
         !is_first
     }
 
+    /// Sends the events that wait at once, as far as there are requests: the sessions are about to end. Durable subscriptions
+    /// keep theirs.
+    pub(crate) fn publish_events(&mut self, now: Now, responder: &mut dyn Responder) {
+        self.drain_events();
+        let mut budget = Budget { publishes: usize::MAX, bytes: usize::MAX };
+        for place in self.event_items.places() {
+            let wants = self.subscription(place).is_some_and(|subscription| {
+                subscription.publishing_enabled && subscription.journal.is_none()
+            });
+            if wants && self.has_notifications(place) {
+                self.notify(place, now, responder, &mut budget);
+            }
+        }
+    }
+
     /// Answers with a keep-alive.
     fn keep_alive(&mut self, place: u32, now: Now, responder: &mut dyn Responder, budget: &mut Budget) {
         let Some(ticket) = self.take_ticket(place, now.instant, responder) else { return };

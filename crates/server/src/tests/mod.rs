@@ -25,6 +25,7 @@ mod node_management;
 mod query;
 mod secured;
 mod session;
+mod system_events;
 mod transfer;
 mod truth;
 mod turns;

@@ -29,6 +29,14 @@ impl Node {
         EventBuilder { node: self.clone(), event: NewEvent::new(event_type, self.id.clone()) }
     }
 
+    /// Begins a ProgressEvent (OPC 10000-5 §6.4.34): how much of something that takes long is done, from 0 to 100 percent.
+    /// `context` says of what, if there are several.
+    pub fn progress(&self, context: impl Into<Variant>, percent: u16) -> EventBuilder {
+        self.event(NodeId::numeric(0, object_type_ids::PROGRESS_EVENT_TYPE))
+            .field("Context", context)
+            .field("Progress", percent.min(100))
+    }
+
     /// Begins an event of BaseEventType.
     pub fn base_event(&self) -> EventBuilder {
         self.event(NodeId::numeric(0, object_type_ids::BASE_EVENT_TYPE))

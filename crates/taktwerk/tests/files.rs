@@ -3,7 +3,8 @@
 
 use core::time::Duration;
 use std::path::PathBuf;
-use taktwerk::files::{FileSystem, FolderOptions};
+use std::sync::{Arc, Mutex};
+use taktwerk::files::{FileSystem, FolderOptions, Transfer};
 use taktwerk::schema::ids::{method_ids as m, object_ids};
 use taktwerk::server::Authorization;
 use taktwerk::server::authorization::IdentityRule;
@@ -356,4 +357,123 @@ async fn a_client_fills_neither_the_disk_nor_the_table_of_handles() {
     assert_eq!((open.len(), refused), (16, StatusCode::BAD_TOO_MANY_OPERATIONS));
     // Another session has its own.
     assert!(plant.log_on("olga").await.open("a.txt", 1).await.is_ok());
+}
+
+/// Who has committed a file, and its content.
+type Taken = (String, Vec<u8>);
+
+#[tokio::test]
+async fn temporary_files_are_made_and_taken_by_the_application() {
+    let disk = Disk::new("temporary");
+    let mut authorization = Authorization::open();
+    for (role, user) in [("Observer", "olga"), ("Engineer", "emil")] {
+        let role = authorization.role_mut(role).unwrap();
+        role.identities.push(IdentityRule::UserName(user.to_owned()));
+    }
+    let server = Server::builder()
+        .bind("127.0.0.1:0")
+        .users(|_: &str, _: &[u8]| Ok(()))
+        .allow_clear_passwords()
+        .authorization(authorization)
+        .build()
+        .unwrap();
+    let files = FileSystem::new(&server).unwrap();
+    let options = FolderOptions::default().bytes_max(1000);
+    let taken: Arc<Mutex<Vec<Taken>>> = Arc::default();
+    let log = Arc::clone(&taken);
+    let transfer = Transfer::new(options.read([OBSERVER]).write([ENGINEER]))
+        .timeout(Duration::from_secs(30))
+        .on_read(|_, options| match options {
+            Variant::Empty => Ok(b"0123456789".to_vec()),
+            _ => Err(StatusCode::BAD_INVALID_ARGUMENT),
+        })
+        .on_commit(move |caller, _, bytes| {
+            if bytes.is_empty() {
+                return Err(StatusCode::BAD_DATA_ENCODING_INVALID);
+            }
+            log.lock().unwrap().push((caller.user.as_deref().unwrap_or_default().to_owned(), bytes));
+            Ok(())
+        });
+    let parent = server.namespace("urn:plant").folder("Plant").unwrap();
+    let object = files.transfer(&parent, "Backup", transfer).unwrap().id().clone();
+    let plant = Plant { disk, server: server.spawn().unwrap(), files };
+    let (olga, emil) = (plant.log_on("olga").await, plant.log_on("emil").await);
+    let timeout: f64 =
+        olga.0.read_value(NodeId::string(2, "Plant/Backup/ClientProcessingTimeout")).await.unwrap();
+    assert_eq!(timeout, 30_000.0);
+
+    let read = m::TEMPORARY_FILE_TRANSFER_TYPE_GENERATE_FILE_FOR_READ;
+    let write = m::TEMPORARY_FILE_TRANSFER_TYPE_GENERATE_FILE_FOR_WRITE;
+    let commit = m::TEMPORARY_FILE_TRANSFER_TYPE_CLOSE_AND_COMMIT;
+    let begun = |outputs: Vec<Variant>| {
+        (NodeId::try_from(outputs[0].clone()).unwrap(), u32::try_from(outputs[1].clone()).unwrap())
+    };
+    let outputs = olga.call(&object, read, vec![Variant::Empty]).await.unwrap();
+    assert_eq!(outputs[2], Variant::from(NodeId::NULL));
+    let (file, handle) = begun(outputs);
+    let part = |len: i32| vec![Variant::from(handle), len.into()];
+    let bytes = |text: &str| vec![Variant::from(ByteString::from(text.as_bytes().to_vec()))];
+    assert_eq!(olga.call(&file, m::FILE_TYPE_READ, part(4)).await.unwrap(), bytes("0123"));
+    assert_eq!(
+        olga.call(&file, m::FILE_TYPE_GET_POSITION, vec![handle.into()]).await.unwrap(),
+        [4u64.into()]
+    );
+    assert_eq!(olga.call(&file, m::FILE_TYPE_READ, part(100)).await.unwrap(), bytes("456789"));
+    assert_eq!(
+        olga.call(&file, m::FILE_TYPE_OPEN, vec![1u8.into()]).await,
+        Err(StatusCode::BAD_INVALID_STATE)
+    );
+    // It is one session's, and nothing leads to it.
+    assert_eq!(emil.call(&file, m::FILE_TYPE_READ, part(1)).await, Err(StatusCode::BAD_INVALID_ARGUMENT));
+    assert!(
+        olga.0
+            .browse(object.clone())
+            .await
+            .unwrap()
+            .iter()
+            .all(|child| child.browse_name.name.as_str() != "File")
+    );
+    olga.call(&file, m::FILE_TYPE_CLOSE, vec![handle.into()]).await.unwrap();
+    assert_eq!(olga.call(&file, m::FILE_TYPE_READ, part(1)).await, Err(StatusCode::BAD_NODE_ID_UNKNOWN));
+    // What the application says, and who may.
+    assert_eq!(olga.call(&object, read, vec![1.into()]).await, Err(StatusCode::BAD_INVALID_ARGUMENT));
+    assert_eq!(
+        olga.call(&object, write, vec![Variant::Empty]).await,
+        Err(StatusCode::BAD_USER_ACCESS_DENIED)
+    );
+
+    let (file, handle) = begun(emil.call(&object, write, vec![Variant::Empty]).await.unwrap());
+    let put = |data: &[u8]| vec![Variant::from(handle), ByteString::from(data.to_vec()).into()];
+    emil.call(&file, m::FILE_TYPE_WRITE, put(b"new ")).await.unwrap();
+    emil.call(&file, m::FILE_TYPE_WRITE, put(b"text")).await.unwrap();
+    let large = emil.call(&file, m::FILE_TYPE_WRITE, put(&[0; 1000])).await;
+    assert_eq!(large, Err(StatusCode::BAD_RESOURCE_UNAVAILABLE));
+    assert!(taken.lock().unwrap().is_empty(), "not before it is committed");
+    assert_eq!(olga.call(&object, commit, vec![handle.into()]).await, Err(StatusCode::BAD_INVALID_ARGUMENT));
+    let outputs = emil.call(&object, commit, vec![handle.into()]).await.unwrap();
+    assert_eq!(outputs, [NodeId::NULL.into()]);
+    assert_eq!(*taken.lock().unwrap(), [("emil".to_owned(), b"new text".to_vec())]);
+    assert_eq!(emil.call(&object, commit, vec![handle.into()]).await, Err(StatusCode::BAD_INVALID_ARGUMENT));
+    // What is refused is gone, and so is what is closed without a commit.
+    let (_, handle) = begun(emil.call(&object, write, vec![Variant::Empty]).await.unwrap());
+    let refused = emil.call(&object, commit, vec![handle.into()]).await;
+    assert_eq!(refused, Err(StatusCode::BAD_DATA_ENCODING_INVALID));
+    let (file, handle) = begun(emil.call(&object, write, vec![Variant::Empty]).await.unwrap());
+    emil.call(&file, m::FILE_TYPE_CLOSE, vec![handle.into()]).await.unwrap();
+    assert_eq!(taken.lock().unwrap().len(), 1);
+    // A session has a few at most, and they end with it.
+    let mut files = Vec::new();
+    let refused = loop {
+        match emil.call(&object, write, vec![Variant::Empty]).await {
+            Ok(outputs) => files.push(begun(outputs).0),
+            Err(status) => break status,
+        }
+    };
+    assert_eq!((files.len(), refused), (4, StatusCode::BAD_TOO_MANY_OPERATIONS));
+    drop(emil);
+    let space = plant.server.space();
+    while files.iter().any(|file| space.contains(file)) {
+        plant.files.refresh().unwrap();
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }

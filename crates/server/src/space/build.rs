@@ -165,6 +165,23 @@ impl AddressSpace {
         Ok(())
     }
 
+    /// Adds an instance of a type that no reference leads to: clients cannot browse to it, and use it if they are told its
+    /// id, such as temporary files (Part 20 §4.4.1).
+    ///
+    /// # Errors
+    /// The id is taken, or type or namespace do not exist.
+    pub fn add_unreferenced(
+        &self,
+        spec: NodeSpec,
+        type_definition: &NodeId,
+        now: UtcTime,
+    ) -> Result<(), NodeError> {
+        let mut nodes = self.write();
+        let kind = nodes.find(type_definition)?;
+        let ix = nodes.add(spec, now)?;
+        nodes.add_reference(ix, NodeIx::ns0(reference_type_ids::HAS_TYPE_DEFINITION), kind, false)
+    }
+
     /// Adds many nodes under the same parent, some at a time: what fills a space with 100 000 variables. Services go on
     /// meanwhile and see those that are there already.
     ///

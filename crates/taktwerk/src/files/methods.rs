@@ -1,14 +1,17 @@
-//! The Methods of FileType (Part 20 §4.2) and FileDirectoryType (§4.3). They are those of the types: each object refers to them,
+//! The Methods of FileType (Part 20 §4.2), FileDirectoryType (§4.3) and TemporaryFileTransferType (§4.4). They are those of the types: each object refers to them,
 //! and the object that is passed says which file or directory is meant.
 
 use super::disk::Route;
 use super::handles::{Open, OpenMode, status_of};
+use super::transfer::{self, Content, Transfer};
 use super::{Inner, Shared, Target, nodes};
 use crate::error::BuildError;
 use crate::lock::lock;
 use crate::space::ns0;
 use std::sync::{Arc, Mutex, Weak};
+use std::time::Instant;
 use taktwerk_schema::ids::method_ids;
+use taktwerk_server::account::Charge;
 use taktwerk_server::callback::{CallContext, MethodCall, MethodHandler};
 use taktwerk_types::{ByteString, NodeId, StatusCode, UaString, Variant};
 
@@ -16,7 +19,7 @@ type Outcome = Result<Vec<Variant>, StatusCode>;
 type Run = fn(&Arc<Inner>, &CallContext, Inputs) -> Outcome;
 
 /// What each Method does.
-const METHODS: [(u32, Run); 10] = [
+const METHODS: [(u32, Run); 13] = [
     (method_ids::FILE_TYPE_OPEN, open),
     (method_ids::FILE_TYPE_CLOSE, close),
     (method_ids::FILE_TYPE_READ, read),
@@ -27,6 +30,9 @@ const METHODS: [(u32, Run); 10] = [
     (method_ids::FILE_DIRECTORY_TYPE_CREATE_FILE, create_file),
     (method_ids::FILE_DIRECTORY_TYPE_DELETE_FILE_SYSTEM_OBJECT, delete),
     (method_ids::FILE_DIRECTORY_TYPE_MOVE_OR_COPY, move_or_copy),
+    (method_ids::TEMPORARY_FILE_TRANSFER_TYPE_GENERATE_FILE_FOR_READ, generate_for_read),
+    (method_ids::TEMPORARY_FILE_TRANSFER_TYPE_GENERATE_FILE_FOR_WRITE, generate_for_write),
+    (method_ids::TEMPORARY_FILE_TRANSFER_TYPE_CLOSE_AND_COMMIT, close_and_commit),
 ];
 
 /// The arguments of a call; their number and types were checked.
@@ -90,9 +96,27 @@ fn open_file(
 }
 
 fn open(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
+    if lock(&inner.transfers).is_file(&caller.object_id) {
+        // It is open for the one who has its handle, and for nobody else.
+        return Err(StatusCode::BAD_INVALID_STATE);
+    }
     let (target, shared) = inner.target(&caller.object_id, false)?;
     let mode = OpenMode::new(inputs.take()?)?;
     Ok(vec![open_file(inner, caller, (&target, &shared), mode)?.into()])
+}
+
+/// The content of a call on a temporary file; `None` if it is another file.
+fn temporary(
+    inner: &Inner,
+    caller: &CallContext,
+    inputs: &mut Inputs,
+) -> Result<Option<Arc<Mutex<Content>>>, StatusCode> {
+    inner.tidy_transfers();
+    let mut transfers = lock(&inner.transfers);
+    if !transfers.is_file(&caller.object_id) {
+        return Ok(None);
+    }
+    transfers.get(caller, inputs.take()?, Instant::now()).map(Some)
 }
 
 /// The open file of a call, and the folder that it is in.
@@ -107,12 +131,24 @@ fn opened(
 }
 
 fn close(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
+    let mut transfers = lock(&inner.transfers);
+    if transfers.is_file(&caller.object_id) {
+        let gone = transfers.close(caller, inputs.take()?)?;
+        drop(transfers);
+        gone.forget(&inner.space);
+        return Ok(Vec::new());
+    }
+    drop(transfers);
     let (target, _) = inner.target(&caller.object_id, false)?;
     lock(&inner.handles).close(caller, (target.folder, &target.route), inputs.take()?)?;
     Ok(Vec::new())
 }
 
 fn read(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
+    if let Some(content) = temporary(inner, caller, &mut inputs)? {
+        let bytes = lock(&content).read(inputs.take()?)?;
+        return Ok(vec![ByteString::from(bytes).into()]);
+    }
     let (open, shared) = opened(inner, caller, &mut inputs)?;
     // Roles may have changed since it was opened.
     shared.options.check_read(caller)?;
@@ -121,6 +157,11 @@ fn read(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> Outcome
 }
 
 fn write(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
+    if let Some(content) = temporary(inner, caller, &mut inputs)? {
+        let data: ByteString = inputs.take()?;
+        lock(&content).write(data.as_bytes(), caller)?;
+        return Ok(Vec::new());
+    }
     let (open, shared) = opened(inner, caller, &mut inputs)?;
     shared.options.check_write(caller)?;
     let data: ByteString = inputs.take()?;
@@ -129,12 +170,19 @@ fn write(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> Outcom
 }
 
 fn get_position(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
+    if let Some(content) = temporary(inner, caller, &mut inputs)? {
+        return Ok(vec![lock(&content).position().into()]);
+    }
     let (open, _) = opened(inner, caller, &mut inputs)?;
     let position = lock(&open).position();
     Ok(vec![position.into()])
 }
 
 fn set_position(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
+    if let Some(content) = temporary(inner, caller, &mut inputs)? {
+        lock(&content).seek(inputs.take()?);
+        return Ok(Vec::new());
+    }
     let (open, _) = opened(inner, caller, &mut inputs)?;
     lock(&open).seek(inputs.take()?)?;
     Ok(Vec::new())
@@ -246,4 +294,56 @@ fn move_or_copy(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) ->
         let node = nodes::relocate(inner, target.folder, &target.route, &route);
         Ok(vec![node.ok_or(StatusCode::BAD_RESOURCE_UNAVAILABLE)?.into()])
     }
+}
+
+/// The transfer object that a method is called on.
+fn transfer_object(inner: &Inner, caller: &CallContext) -> Result<Arc<Transfer>, StatusCode> {
+    inner.tidy_transfers();
+    lock(&inner.transfers).object(&caller.object_id)
+}
+
+/// Adds a temporary file and its node.
+fn begin(
+    inner: &Inner,
+    caller: &CallContext,
+    transfer: &Transfer,
+    content: (Vec<u8>, Option<Charge>),
+    purpose: (bool, Variant),
+) -> Result<(NodeId, u32), StatusCode> {
+    let begun = lock(&inner.transfers).begin(caller, transfer, content, purpose, Instant::now())?;
+    if let Err(error) = nodes::add_temporary(inner, transfer, &begun.0) {
+        let mut of_file = caller.clone();
+        of_file.object_id = begun.0.clone();
+        // There is no node that could be deleted.
+        let _ = lock(&inner.transfers).close(&of_file, begun.1);
+        return Err(error.status());
+    }
+    Ok(begun)
+}
+
+/// GenerateFileForRead (Part 20 §4.4.3). The content is complete when it returns, so there is no state machine to wait for.
+fn generate_for_read(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
+    let transfer = transfer_object(inner, caller)?;
+    let options = inputs.0.next().unwrap_or_default();
+    let content = transfer::generate(&transfer, caller, &options)?;
+    let (file, handle) = begin(inner, caller, &transfer, content, (false, options))?;
+    Ok(vec![file.into(), handle.into(), NodeId::NULL.into()])
+}
+
+/// GenerateFileForWrite (Part 20 §4.4.4).
+fn generate_for_write(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
+    let transfer = transfer_object(inner, caller)?;
+    let options = inputs.0.next().unwrap_or_default();
+    let content = transfer::empty(&transfer, caller)?;
+    let (file, handle) = begin(inner, caller, &transfer, content, (true, options))?;
+    Ok(vec![file.into(), handle.into()])
+}
+
+/// CloseAndCommit (Part 20 §4.4.5). What was written is taken over when it returns. The file goes in any case.
+fn close_and_commit(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
+    let transfer = transfer_object(inner, caller)?;
+    let (gone, content) = lock(&inner.transfers).take(caller, inputs.take()?)?;
+    gone.forget(&inner.space);
+    transfer::commit(&transfer, caller, &mut lock(&content))?;
+    Ok(vec![NodeId::NULL.into()])
 }

@@ -15,7 +15,9 @@
 //! Nothing leads out of a shared folder: names are checked, and symbolic links are neither shown nor followed. Methods run on
 //! worker threads. Open files belong to the session that opened them and are charged to it.
 //!
-//! - `disk`: the folder; `handles`: what is open; `methods`: what clients call; `nodes`: what they see; `shown`: which node
+//! Temporary files (Part 20 §4.4) are made and taken by the application: see [`FileSystem::transfer`].
+//!
+//! - `transfer`: temporary files; `disk`: the folder; `handles`: what is open; `methods`: what clients call; `nodes`: what they see; `shown`: which node
 //!   is which file.
 
 mod disk;
@@ -23,6 +25,9 @@ mod handles;
 mod methods;
 mod nodes;
 mod shown;
+mod transfer;
+
+pub use transfer::Transfer;
 
 use crate::error::BuildError;
 use crate::lock::lock;
@@ -36,6 +41,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use taktwerk_server::callback::CallContext;
 use taktwerk_types::{NodeId, StatusCode};
+use transfer::Transfers;
 
 /// Who may do what with a shared folder, and how much fits into it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -146,6 +152,7 @@ struct Inner {
     folders: Mutex<Vec<Arc<Shared>>>,
     nodes: Mutex<Shown>,
     handles: Mutex<Handles>,
+    transfers: Mutex<Transfers>,
     /// One change of what is shown at a time.
     changing: Mutex<()>,
 }
@@ -153,6 +160,12 @@ struct Inner {
 impl Inner {
     fn folder(&self, number: usize) -> Result<Arc<Shared>, StatusCode> {
         lock(&self.folders).get(number).cloned().ok_or(StatusCode::BAD_NOT_FOUND)
+    }
+
+    /// Temporary files that nobody uses any more go.
+    fn tidy_transfers(&self) {
+        let gone = lock(&self.transfers).tidy(std::time::Instant::now());
+        gone.forget(&self.space);
     }
 
     /// What the object is that a method is called on.
@@ -186,6 +199,7 @@ impl FileSystem {
             folders: Mutex::default(),
             nodes: Mutex::default(),
             handles: Mutex::default(),
+            transfers: Mutex::default(),
             changing: Mutex::default(),
         });
         methods::install(&inner)?;
@@ -221,12 +235,35 @@ impl FileSystem {
         Ok(Node { space: Arc::clone(&parent.space), id, namespace: parent.namespace })
     }
 
+    /// Shows an Object of TemporaryFileTransferType below a node: clients get files that `transfer` makes, and give it files.
+    ///
+    /// ```no_run
+    /// # fn example(files: taktwerk::files::FileSystem, machine: taktwerk::Node) -> Result<(), Box<dyn std::error::Error>> {
+    /// use taktwerk::files::{FolderOptions, Transfer};
+    ///
+    /// let report = Transfer::new(FolderOptions::default())
+    ///     .on_read(|_, _| Ok(b"shift;pieces\nearly;1200\n".to_vec()));
+    /// files.transfer(&machine, "Report", report)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The node has such a child already.
+    pub fn transfer(&self, parent: &Node, name: &str, transfer: Transfer) -> Result<Node, BuildError> {
+        let id = parent.child_id(name);
+        nodes::add_transfer(&self.0, &transfer, &id, parent.child_name(name), &parent.id)?;
+        lock(&self.0.transfers).add(id.clone(), transfer);
+        Ok(Node { space: Arc::clone(&parent.space), id, namespace: parent.namespace })
+    }
+
     /// Looks at the folders again: what others have added or deleted there is shown then. It reads all directories, so it
-    /// belongs on a thread that may wait.
+    /// belongs on a thread that may wait. Temporary files whose clients are silent or gone go then, at the latest.
     ///
     /// # Errors
     /// The first folder that cannot be read; the others are shown.
     pub fn refresh(&self) -> std::io::Result<()> {
+        self.0.tidy_transfers();
         let count = lock(&self.0.folders).len();
         let mut first = Ok(());
         for number in 0..count {

@@ -1,7 +1,7 @@
 //! The objects of files and directories, kept equal to what is on disk.
 
 use super::disk::{Entry, Route};
-use super::{Inner, Shared, Target};
+use super::{FolderOptions, Inner, Shared, Target, Transfer};
 use crate::error::BuildError;
 use crate::lock::lock;
 use crate::space::{now, ns0};
@@ -32,15 +32,20 @@ const OF_DIRECTORIES: [u32; 4] = [
     method_ids::FILE_DIRECTORY_TYPE_DELETE_FILE_SYSTEM_OBJECT,
     method_ids::FILE_DIRECTORY_TYPE_MOVE_OR_COPY,
 ];
+const OF_TRANSFERS: [u32; 3] = [
+    method_ids::TEMPORARY_FILE_TRANSFER_TYPE_GENERATE_FILE_FOR_READ,
+    method_ids::TEMPORARY_FILE_TRANSFER_TYPE_GENERATE_FILE_FOR_WRITE,
+    method_ids::TEMPORARY_FILE_TRANSFER_TYPE_CLOSE_AND_COMMIT,
+];
 const PROPERTIES: [&str; 5] = ["Size", "Writable", "UserWritable", "OpenCount", "LastModifiedTime"];
 
 /// Who may see and use the nodes of a folder. Without roles that is left to the namespace.
-fn access(shared: &Shared) -> Access {
-    if shared.options.read.is_empty() {
+fn access(options: &FolderOptions) -> Access {
+    if options.read.is_empty() {
         return Access::default();
     }
     let look = PermissionType::BROWSE | PermissionType::READ | PermissionType::CALL;
-    let mut roles: Vec<NodeId> = shared.options.read.iter().chain(&shared.options.write).cloned().collect();
+    let mut roles: Vec<NodeId> = options.read.iter().chain(&options.write).cloned().collect();
     roles.sort_unstable();
     roles.dedup();
     Access::roles(roles.into_iter().map(|role| (role, look)).collect::<Vec<_>>())
@@ -63,9 +68,44 @@ pub(super) fn add_directory(
         reference_type: &ns0(r::ORGANIZES),
         type_definition: Some(&ns0(object_type_ids::FILE_DIRECTORY_TYPE)),
     };
-    let spec = NodeSpec::object(id.clone(), name).access(access(shared));
+    let spec = NodeSpec::object(id.clone(), name).access(access(&shared.options));
     inner.space.add_node(spec, under, now())?;
     Ok(offer(inner, id, &OF_DIRECTORIES)?)
+}
+
+/// Adds an Object of TemporaryFileTransferType.
+pub(super) fn add_transfer(
+    inner: &Inner,
+    transfer: &Transfer,
+    id: &NodeId,
+    name: QualifiedName,
+    parent: &NodeId,
+) -> Result<(), BuildError> {
+    let under = Under {
+        parent,
+        reference_type: &ns0(r::HAS_COMPONENT),
+        type_definition: Some(&ns0(object_type_ids::TEMPORARY_FILE_TRANSFER_TYPE)),
+    };
+    let access = access(&transfer.options);
+    inner.space.add_node(NodeSpec::object(id.clone(), name).access(access.clone()), under, now())?;
+    offer(inner, id, &OF_TRANSFERS)?;
+    let timeout = "ClientProcessingTimeout";
+    let value: Variant = (transfer.timeout.as_secs_f64() * 1e3).into();
+    let (property, name) = (child_id(id, timeout), QualifiedName::new(0, timeout));
+    let spec = NodeSpec::variable(property, name, ns0(data_type_ids::DURATION), Some(value));
+    let under = Under {
+        parent: id,
+        reference_type: &ns0(r::HAS_PROPERTY),
+        type_definition: Some(&ns0(variable_type_ids::PROPERTY_TYPE)),
+    };
+    Ok(inner.space.add_node(spec.access(access), under, now())?)
+}
+
+/// Adds the node of a temporary file, which clients cannot browse to (Part 20 §4.4.1).
+pub(super) fn add_temporary(inner: &Inner, transfer: &Transfer, id: &NodeId) -> Result<(), NodeError> {
+    let name = QualifiedName::new(id.namespace_index, "File");
+    let spec = NodeSpec::object(id.clone(), name).access(access(&transfer.options));
+    inner.space.add_unreferenced(spec, &ns0(object_type_ids::FILE_TYPE), now())
 }
 
 /// DataType, value and source of a property.
@@ -97,7 +137,7 @@ impl ValueSource for Property {
     }
 }
 
-fn child_id(parent: &NodeId, name: &str) -> NodeId {
+pub(super) fn child_id(parent: &NodeId, name: &str) -> NodeId {
     let path = match &parent.identifier {
         Identifier::String(text) => format!("{}/{name}", text.as_str()),
         other => format!("{other:?}/{name}"),
@@ -118,7 +158,7 @@ fn add_file(
         reference_type: &ns0(r::ORGANIZES),
         type_definition: Some(&ns0(object_type_ids::FILE_TYPE)),
     };
-    let access = access(shared);
+    let access = access(&shared.options);
     inner.space.add_node(NodeSpec::object(id.clone(), name).access(access.clone()), under, now())?;
     offer(inner, id, &OF_FILES)?;
     let source = |is_size| Property {

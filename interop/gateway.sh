@@ -6,6 +6,7 @@
 #
 #   PROGRAMS=DIR gateway.sh    takes taktwerk from there instead of building it
 #   PEER=DIR                   takes pymodbus from there instead of target/peers
+#   ASYNCUA=DIR                takes asyncua from there instead of target/peers
 #   SPARKPLUG=DIR              takes pysparkplug from there instead of target/peers
 #   GATEWAY_INSTALL=1          also builds InfluxDB 1 and a NATS server with `go install` into target/peers, where the tests of
 #                              crates/gateway find them
@@ -16,6 +17,7 @@ set -eu
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 root=$(CDPATH='' cd -- "$here/.." && pwd)
 peer=${PEER:-$root/target/peers/pymodbus}
+asyncua=${ASYNCUA:-$root/target/peers/asyncua}
 sparkplug=${SPARKPLUG:-$root/target/peers/sparkplug}
 
 if [ "${GATEWAY_INSTALL:-0}" = 1 ]; then
@@ -24,6 +26,7 @@ if [ "${GATEWAY_INSTALL:-0}" = 1 ]; then
     GOBIN=$root/target/peers/nats "$go" install github.com/nats-io/nats-server/v2@v2.11.8
 fi
 "$here/environment.sh" pymodbus "$peer" || exit 6
+"$here/environment.sh" asyncua "$asyncua" || exit 6
 if [ -n "${PROGRAMS:-}" ]; then
     taktwerk=$PROGRAMS/taktwerk
 else
@@ -119,8 +122,19 @@ END
     return 1
 }
 
+start_plant() { # name
+    : >"$work/$1"
+    "$asyncua/bin/python" "$here/asyncua/mirror.py" serve "$1" >"$work/$1" 2>"$work/$1.log" &
+}
+
 modbus=$(free_port)
 start_device
+start_plant first
+first=$!
+start_plant second
+second=$!
+until_ready "$work/first" "$first"
+until_ready "$work/second" "$second"
 {
     cat <<CONF
 [server]
@@ -132,7 +146,14 @@ none = true
 anonymous = true
 [[namespace]]
 uri = "urn:taktwerk:gateway"
-permissions = { Anonymous = ["Browse", "Read", "Write"] }
+permissions = { Anonymous = ["Browse", "Read", "Write", "ReadHistory", "Call", "ReceiveEvents"] }
+[[source]]
+name = "plant"
+type = "opcua"
+url = ["$(sed -n 's/^READY //p' "$work/first")", "$(sed -n 's/^READY //p' "$work/second")"]
+mirror = "nsu=urn:example:asyncua;s=Plant"
+publishing_interval = "200 ms"
+retry = "10 s"
 [[source]]
 name = "device"
 type = "modbus"
@@ -316,6 +337,25 @@ start_device
 outcome=0
 reads device/Int32 -1234567 || outcome=1
 check "pymodbus: its values come back with it" $outcome
+
+timeout 120 "$asyncua/bin/python" "$here/asyncua/mirror.py" check "$url" >"$work/asyncua" 2>"$work/asyncua.log" || true
+grep -v '^count' "$work/asyncua" || true
+count=$(sed -n 's/^count: \([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$work/asyncua")
+if [ -n "$count" ]; then
+    passed=$((passed + ${count% *}))
+    failed=$((failed + ${count#* }))
+else
+    check "asyncua looks through the gateway" 1
+    tail -3 "$work/asyncua.log"
+fi
+outcome=0
+reads plant/Boiler/Name '"first"' || outcome=1
+kill -9 "$first"
+wait "$first" 2>/dev/null || true
+first=''
+# The pause after a failure is ten seconds: it has to take over without one.
+reads plant/Boiler/Name '"second"' || outcome=1
+check "asyncua: the second server takes over when the first is killed" $outcome
 
 echo "count: $passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]

@@ -51,6 +51,26 @@ async fn the_samples_of_the_documentation_work() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn programs_speak_cbor() {
+    // {"id": 0, "value": 7}, then what is no CBOR; the first byte of what the gateway says is of a length, hence 0.
+    let script = r"printf '\000\000\000\014\242\142id\000\145value\007\000\000\000\001\377'; head -c 4 | od -An -tu1 >&2; \
+                   printf '\000\000\000\016\242\142id\001\145value\102\000\377'; exec sleep 1000";
+    let stand = Stand::new(
+        &[
+            source("c", &["sh", "-c", script], "format = \"cbor\""),
+            tag("c", "Number", "type = \"UInt16\""),
+            tag("c", "Bytes", "type = \"ByteString\""),
+        ]
+        .concat(),
+    )
+    .await;
+    stand.value("c/Number", 7u16).await;
+    stand.value("c/Bytes", taktwerk_types::ByteString::from(vec![0, 255])).await;
+    assert_eq!(stand.source("c").statistics.invalid, 1);
+    stand.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn programs_that_misbehave_are_started_again_and_cost_only_themselves() {
     let run = |name: &str, script: &str, more: &str| {
         source(name, &["sh", "-c", script], more) + &tag(name, "v", "")

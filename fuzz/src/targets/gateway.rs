@@ -10,7 +10,7 @@ use taktwerk_gateway::adapter::modbus::plan::{Bounds, Request, plan, split};
 use taktwerk_gateway::adapter::modbus::registers;
 use taktwerk_gateway::adapter::mqtt::payload::{Reader, typed};
 use taktwerk_gateway::adapter::mqtt::topic::{Filter, fill};
-use taktwerk_gateway::adapter::program::line;
+use taktwerk_gateway::adapter::program::{frame, line};
 use taktwerk_gateway::destination::Batch;
 use taktwerk_gateway::destination::block::{self, Builder, Record};
 use taktwerk_gateway::destination::pattern::Pattern;
@@ -87,11 +87,15 @@ fn assert_type(kind: Kind, value: &taktwerk_types::Variant) {
     let _ = to_json(value).to_string();
 }
 
-/// Lines of a program.
+/// Lines of a program, and its messages in CBOR.
 pub fn program(data: &[u8]) {
     let mut input = Input::new(data);
     let kind = kind(&mut input);
-    for entry in line::read(input.rest()).into_iter().flatten().flatten() {
+    let entries = match input.one_in(2) {
+        true => frame::entries(input.rest()),
+        false => line::read(input.rest()),
+    };
+    for entry in entries.into_iter().flatten().flatten() {
         let Some(reading) = entry.reading(kind) else { continue };
         if reading.status.is_bad() {
             assert!(reading.value.is_empty());

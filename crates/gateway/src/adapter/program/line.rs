@@ -4,7 +4,7 @@ use crate::feed::Reading;
 use crate::json_time::time_of;
 use crate::value::Kind;
 use serde_json::Value as Json;
-use taktwerk_types::{StatusCode, UtcTime};
+use taktwerk_types::{BuiltInType, ByteString, StatusCode, UtcTime};
 
 /// How a program names a tag.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub struct Entry {
     pub tag: Named,
     /// The value, if there is one.
     pub value: Option<Json>,
+    /// The value, if it is bytes, which JSON has not.
+    pub bytes: Option<Vec<u8>>,
     /// Its status.
     pub status: StatusCode,
     /// When it was made.
@@ -47,7 +49,7 @@ pub fn read(line: &[u8]) -> Option<Vec<Option<Entry>>> {
     Some(entries.into_iter().map(entry).collect())
 }
 
-fn entry(mut json: Json) -> Option<Entry> {
+pub(super) fn entry(mut json: Json) -> Option<Entry> {
     let tag = match (json.get("id"), json.get("name")) {
         (Some(id), _) => Named::Id(usize::try_from(id.as_u64()?).ok()?),
         (None, Some(name)) => Named::Name(name.as_str()?.to_owned()),
@@ -59,7 +61,7 @@ fn entry(mut json: Json) -> Option<Entry> {
         Some(number) => StatusCode(u32::try_from(number.as_u64()?).ok()?),
     };
     let time = json.get("time").and_then(time_of);
-    Some(Entry { tag, status, time, value: json.get_mut("value").map(Json::take) })
+    Some(Entry { tag, status, time, value: json.get_mut("value").map(Json::take), bytes: None })
 }
 
 impl Entry {
@@ -68,6 +70,11 @@ impl Entry {
     pub fn reading(&self, kind: Kind) -> Option<Reading> {
         let reading = if self.status.is_bad() {
             Reading::bad(self.status)
+        } else if let (Some(bytes), BuiltInType::ByteString, false) =
+            (&self.bytes, kind.element, kind.is_array)
+        {
+            let value = ByteString::from(bytes.clone()).into();
+            Reading { value, status: self.status, time: None }
         } else {
             match kind.of_json(self.value.as_ref()?) {
                 Some(value) => Reading { value, status: self.status, time: None },
@@ -81,7 +88,6 @@ impl Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use taktwerk_types::BuiltInType;
 
     #[test]
     fn lines_are_readings_or_say_nothing() {

@@ -1,9 +1,10 @@
-//! Any program: a child process that speaks JSON lines on its standard input and output.
+//! Any program: a child process that speaks JSON lines or CBOR on its standard input and output.
 //!
 //! The gateway writes `{"type":"start",…}` first and `{"type":"write",…}` when a client writes. The program writes
-//! readings, one JSON object or a list of them per line. What it writes to standard error is logged. The protocol is
-//! described in `docs/gateway-programs.md`. [`line`]: what a line says.
+//! readings, one object or a list of them per message. What it writes to standard error is logged. The protocol is
+//! described in `docs/gateway-programs.md`. [`line`]: what a message says; [`frame`]: messages in CBOR.
 
+pub mod frame;
 pub mod line;
 
 use crate::fault::{Fault, plain};
@@ -27,9 +28,18 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 /// Longest line that a program may write.
-const LINE_LEN_MAX: u64 = 1 << 20;
+pub(crate) const LINE_LEN_MAX: u64 = 1 << 20;
 /// Longest line of its standard error that is logged.
 const LOG_LEN_MAX: usize = 500;
+
+/// How messages are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    /// Lines of JSON.
+    Json,
+    /// CBOR (RFC 8949), each item behind its length.
+    Cbor,
+}
 
 /// A program that is started and kept running.
 #[derive(Debug)]
@@ -37,6 +47,7 @@ pub struct Program {
     command: Vec<String>,
     folder: PathBuf,
     environment: Vec<(String, String)>,
+    format: Format,
     /// Without a line for so long, the program is ended and started again.
     silence_max: Option<Duration>,
     tags: Vec<ProgramTag>,
@@ -79,6 +90,9 @@ impl Program {
             command,
             folder,
             environment,
+            format: fields
+                .word("format", &[("json", Format::Json), ("cbor", Format::Cbor)])?
+                .unwrap_or(Format::Json),
             silence_max: fields.span("silence_max")?,
             tags: Vec::new(),
             by_name: HashMap::new(),
@@ -101,7 +115,7 @@ impl Program {
     }
 
     /// What the program is told first.
-    fn greeting(&self, feed: &Feed) -> String {
+    fn greeting(&self, feed: &Feed) -> serde_json::Value {
         let tags = self.tags.iter().enumerate().map(|(id, tag)| {
             json!({
                 "id": id,
@@ -120,7 +134,14 @@ impl Program {
             "interval_ms": settings.interval.map(|interval| interval.as_secs_f64() * 1e3),
             "tags": tags.collect::<Vec<_>>(),
         })
-        .to_string()
+    }
+
+    /// A message as the program reads it.
+    fn written(&self, message: &serde_json::Value) -> Vec<u8> {
+        match self.format {
+            Format::Json => (message.to_string() + "\n").into_bytes(),
+            Format::Cbor => frame::write(message),
+        }
     }
 
     async fn session(&mut self, feed: &Feed, writes: &mut Writes) -> Result<(), Fault> {
@@ -134,8 +155,8 @@ impl Program {
         };
         let log = tokio::spawn(log(errors, feed.settings().name.clone()));
         let deadline = feed.settings().deadline;
-        let greeting = self.greeting(feed) + "\n";
-        let told = timeout(deadline, input.write_all(greeting.as_bytes())).await;
+        let greeting = self.written(&self.greeting(feed));
+        let told = timeout(deadline, input.write_all(&greeting)).await;
         let outcome = match told {
             Err(_) => Err(Fault::NoAnswer { target: name.clone(), after: deadline }),
             // It may have ended at once; its exit code says more.
@@ -175,7 +196,7 @@ impl Program {
             let silence = self.silence_max.unwrap_or(Duration::MAX);
             tokio::select! {
                 // A part of a line stays in `line` when something else comes first.
-                read = read_line(&mut output, &mut line) => match read {
+                read = self.read(&mut output, &mut line) => match read {
                     Err(error) => return Err(Fault::other(name, plain(&error))),
                     Ok(false) => return Ok(()),
                     Ok(true) => {
@@ -190,8 +211,7 @@ impl Program {
                         "name": self.tags.get(write.position).map(|tag| tag.name.as_str()),
                         "value": to_json(&write.value),
                     });
-                    let message = message.to_string() + "\n";
-                    match timeout(deadline, input.write_all(message.as_bytes())).await {
+                    match timeout(deadline, input.write_all(&self.written(&message))).await {
                         Ok(Ok(())) => feed.statistics().add(Count::Writes, 1),
                         Ok(Err(_)) => {
                             feed.statistics().add(Count::WriteErrors, 1);
@@ -210,15 +230,28 @@ impl Program {
         }
     }
 
-    /// Stores what a line says.
-    fn take_line(&self, line: &[u8], feed: &Feed, name: &str) {
-        let text = line.trim_ascii();
-        if text.is_empty() {
-            return;
+    /// Reads on until the end of a message; false at the end of the output.
+    async fn read<R: tokio::io::AsyncBufRead + Unpin>(
+        &self,
+        from: &mut R,
+        message: &mut Vec<u8>,
+    ) -> std::io::Result<bool> {
+        match self.format {
+            Format::Json => read_line(from, message).await,
+            Format::Cbor => frame::read(from, message).await,
         }
-        let Some(entries) = line::read(text) else {
+    }
+
+    /// Stores what a message says.
+    fn take_line(&self, line: &[u8], feed: &Feed, name: &str) {
+        let (entries, wrong) = match self.format {
+            Format::Json if line.trim_ascii().is_empty() => return,
+            Format::Json => (line::read(line.trim_ascii()), "wrote a line that is no JSON"),
+            Format::Cbor => (frame::entries(line), "wrote a message that is no CBOR"),
+        };
+        let Some(entries) = entries else {
             feed.statistics().add(Count::Invalid, 1);
-            feed.failed(&Fault::other(name, "wrote a line that is no JSON"));
+            feed.failed(&Fault::other(name, wrong));
             return;
         };
         let mut readings = Vec::new();

@@ -286,3 +286,15 @@ mod tests {
         }
     }
 }
+
+pub(crate) const LAB_TRUTH: &str = "\
+Examples:
+  taktwerk lab truth
+  taktwerk lab truth --links loopback,ppp-2m --repetitions 5
+  taktwerk lab truth --host-profile here.toml --json";
+
+pub(crate) const LAB_HEADROOM: &str = "\
+Examples:
+  taktwerk lab headroom
+  taktwerk lab headroom --steps 4 --until 40
+  taktwerk lab headroom --model models.json --json";

@@ -43,6 +43,19 @@ fn links_are_listed_and_mistakes_named() {
 }
 
 #[test]
+fn what_cannot_be_compared_with_a_simulation_is_refused_before_anything_is_measured() {
+    for (arguments, hint) in [
+        (["--window", "0"], "write 0.1 to 600 seconds"),
+        (["--links", "5g"], "5g"),
+        (["--host-profile", "no-such-profile.toml"], "cannot read no-such-profile.toml"),
+    ] {
+        let output = run(&[&["lab", "truth"], &arguments[..]].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && said.contains(hint), "{said}");
+    }
+}
+
+#[test]
 fn output_that_nobody_reads_is_no_fault() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);

@@ -190,3 +190,42 @@ fn a_calibration_without_measurements_is_worth_nothing() {
     assert_eq!(runs["runs"][0]["state"], "complete", "{runs}");
     assert_eq!(runs["runs"][0]["invalid"], runs["runs"][0]["measurements"], "{runs}");
 }
+
+#[test]
+fn a_running_server_shows_the_load_that_the_model_predicts() {
+    let place = Place::calibrated("headroom");
+    assert_eq!(code(&place.run(&["model", "fit", "-o", "model.json"])), Some(0));
+    let ramp = |more: &[&str]| {
+        let all = ["lab", "headroom", "--model", "model.json", "--steps", "1", "--json"];
+        place.run(&[&all, more].concat())
+    };
+    // Twelve clients: 60 000 signals of 0.4 µs and 600 messages of 20 µs a second, and 0.3 % at rest.
+    let output = ramp(&["--until", "4", "--window", "5"]);
+    match code(&output) {
+        Some(0) => {
+            let step = &document(&output)["steps"][0];
+            let predicted = step["predicted"].as_f64().unwrap();
+            assert!((3.0..6.0).contains(&predicted), "{step}");
+            assert!(step["actual"].as_f64().unwrap() > 0.0, "{step}");
+        }
+        // The load generator says so itself if this machine has no time for it.
+        other => {
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(other == Some(5) && said.contains("clients: "), "{other:?} {said}");
+        }
+    }
+    for (wrong, hint) in [
+        (["--until", "0"], "--until 0"),
+        (["--window", "1"], "write 3 to 600 seconds"),
+        (["--model", "none.json"], "cannot read none.json"),
+    ] {
+        let all: &[&str] = if wrong[0] == "--model" {
+            &["lab", "headroom"]
+        } else {
+            &["lab", "headroom", "--model", "model.json"]
+        };
+        let output = place.run(&[all, &wrong].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(code(&output) == Some(2) && said.contains(hint), "{said}");
+    }
+}

@@ -23,8 +23,9 @@
 //!
 //! With the feature `laboratory`, what makes many measurements out of one: [`scenario`] says what to measure, [`place`]
 //! does it once, [`runner`] often and in a fair order, [`store`] keeps it, [`experiment`] knows the published protocols,
-//! [`model`] learns from it, [`capacity`] searches for the limit, [`simulate`] runs described plants in virtual time, [`tuning`] simulates settings, and [`outcome`], [`chart`]
-//! and [`report`] show it.
+//! [`model`] learns from it, [`capacity`] searches for the limit, [`simulate`] runs described plants in virtual time,
+//! [`truth`] sets it beside measurements, [`ramp`] a server's headroom beside its CPU, [`tuning`] simulates settings, and
+//! [`outcome`], [`chart`] and [`report`] show it.
 
 #[cfg(feature = "laboratory")]
 pub mod capacity;
@@ -60,6 +61,8 @@ pub mod process;
 pub mod program;
 pub mod progress;
 #[cfg(feature = "laboratory")]
+pub mod ramp;
+#[cfg(feature = "laboratory")]
 pub mod report;
 #[cfg(feature = "laboratory")]
 pub mod runner;
@@ -72,6 +75,8 @@ pub mod steady;
 #[cfg(feature = "laboratory")]
 pub mod store;
 pub mod table;
+#[cfg(feature = "laboratory")]
+pub mod truth;
 #[cfg(feature = "laboratory")]
 pub mod tuning;
 pub mod validity;

@@ -127,6 +127,21 @@ fn of_run(store: &StoreArgs, wanted: Option<&str>) -> Result<(Vec<Model>, Run), 
     Ok((models, run))
 }
 
+/// The models in a file that `model fit -o` wrote.
+pub(crate) fn read(path: &Path) -> Result<Vec<Model>, Failure> {
+    let wrong = |error: &dyn std::fmt::Display| {
+        Failure::Usage(format!("{} is no file of models: {error}", path.display()))
+    };
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())))?;
+    let models: Vec<Model> = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
+    match models.iter().find_map(Model::problem) {
+        Some(problem) => Err(wrong(&problem)),
+        None if models.is_empty() => Err(wrong(&"there is none in it")),
+        None => Ok(models),
+    }
+}
+
 impl ModelArgs {
     /// Whether the user says where the model comes from.
     pub(super) fn is_named(&self) -> bool {
@@ -143,17 +158,7 @@ impl ModelArgs {
 
     /// The stack's model from a file that `model fit -o` wrote.
     pub(super) fn read(&self, path: &Path) -> Result<Model, Failure> {
-        let wrong = |error: &dyn std::fmt::Display| {
-            Failure::Usage(format!("{} is no file of models: {error}", path.display()))
-        };
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())))?;
-        let models: Vec<Model> = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
-        match models.iter().find_map(Model::problem) {
-            Some(problem) => Err(wrong(&problem)),
-            None if models.is_empty() => Err(wrong(&"there is none in it")),
-            None => self.choose(models),
-        }
+        self.choose(read(path)?)
     }
 
     fn choose(&self, mut models: Vec<Model>) -> Result<Model, Failure> {

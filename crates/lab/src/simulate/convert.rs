@@ -76,7 +76,8 @@ pub(super) fn of_laboratory(document: &Document) -> Result<Parts, StudyError> {
     let labels = Labels::of(&conditions);
     let mut cases = Vec::new();
     for (condition, label) in conditions.iter().zip(labels.iter()) {
-        let scenario = of_condition(condition, document)?;
+        let scenario =
+            of_condition(condition).map_err(|Unsimulated { key, problem }| wrong(document, &key, problem))?;
         cases.push(Case { label: label.to_owned(), scenario, cpu: condition.cpu.condition });
     }
     if cases.len() > 1 {
@@ -90,7 +91,22 @@ fn key_in(problem: &str) -> &str {
     problem.split([' ', ':']).next().filter(|word| word.contains('.')).unwrap_or("load")
 }
 
-fn of_condition(condition: &Condition, document: &Document) -> Result<Scenario, StudyError> {
+/// A load of the laboratory that cannot be simulated.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {problem}")]
+pub struct Unsimulated {
+    /// The key in the scenario's file.
+    pub key: String,
+    /// What is wrong and what would be right.
+    pub problem: String,
+}
+
+/// What is simulated for one load of the laboratory: no processors yet, see [`place`].
+///
+/// # Errors
+/// [`Unsimulated`].
+pub fn of_condition(condition: &Condition) -> Result<Scenario, Unsimulated> {
+    let wrong = |key: &str, problem: String| Unsimulated { key: key.to_owned(), problem };
     let update = condition.server.update_ms;
     let clients = condition.clients.max(1);
     let rate = condition.rate.filter(|rate| *rate > 0.0);
@@ -119,19 +135,19 @@ fn of_condition(condition: &Condition, document: &Document) -> Result<Scenario, 
                 "{:?} is not simulated: subscribe, read and write are. Use `taktwerk lab run` to measure it",
                 kind.name()
             );
-            return Err(wrong(document, "load.kind", problem));
+            return Err(wrong("load.kind", problem));
         }
     };
     let (link, profile) = match &condition.link {
         Some(text) => {
             let profile = text.parse::<Profile>();
-            (text.as_str(), profile.map_err(|error| wrong(document, "link", error.to_string()))?)
+            (text.as_str(), profile.map_err(|error| wrong("link", error.to_string()))?)
         }
         None => ("loopback", loopback()),
     };
     let SecuritySpec { policy, mode } = &condition.security;
-    let security = security(policy, mode)
-        .map_err(|(key, problem)| wrong(document, &format!("security.{key}"), problem))?;
+    let security =
+        security(policy, mode).map_err(|(key, problem)| wrong(&format!("security.{key}"), problem))?;
     let is_written = condition.kind == Kind::Write;
     Ok(Scenario {
         hosts: Vec::new(),
@@ -180,7 +196,7 @@ fn loopback() -> Profile {
 }
 
 /// Places everything that has no machine: each server on one of its own, all clients on another, unless they share a CPU.
-pub(super) fn place(scenario: &mut Scenario, profile: &HostProfile, cpu: CpuCondition) {
+pub fn place(scenario: &mut Scenario, profile: &HostProfile, cpu: CpuCondition) {
     let host = |name: &str| Host { name: name.to_owned(), profile: profile.clone(), competitors: Vec::new() };
     if cpu == CpuCondition::Same {
         let mut one = host("server and clients");

@@ -1,13 +1,13 @@
 //! Plants in virtual time: files that describe them, all seeds on all processors, and what comes of it.
 //!
-//! - [`study`]: a file as cases to simulate; `spec` reads the simulator's own files, `convert` those of the laboratory, of `size`
+//! - [`study`]: a file as cases to simulate; `spec` reads the simulator's own files, [`convert`] those of the laboratory, of `size`
 //!   and of `tune`;
 //! - `capacity`: what can be told without simulating;
 //! - [`seeds`]: runs each case with each seed;
 //! - [`figures`]: figures over seeds, as a table, as JSON and as an outcome for reports.
 
 mod capacity;
-mod convert;
+pub mod convert;
 pub mod figures;
 pub mod seeds;
 mod spec;

@@ -382,7 +382,9 @@ impl Worker {
             client.request(&mut WriteRequest { nodes_to_write, ..WriteRequest::default() }, None, now)
         } else {
             let nodes_to_read = chosen.iter().map(|variable| value_of(*variable)).collect();
-            client.request(&mut ReadRequest { nodes_to_read, ..ReadRequest::default() }, None, now)
+            let timestamps_to_return = TimestampsToReturn::BOTH;
+            let mut request = ReadRequest { nodes_to_read, timestamps_to_return, ..ReadRequest::default() };
+            client.request(&mut request, None, now)
         };
         match sent {
             Ok(handle) => it.waits = Some((handle, due)),

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use taktwerk_crypto::aws_lc::{AwsLcProvider, Identity};
 use taktwerk_crypto::{CertificatePurpose, CertificateValidator, CryptoError, Provider};
-use taktwerk_lab::host::{Extent, HostError, measure};
+use taktwerk_lab::host::{Extent, HostError, Measured, measure};
 use taktwerk_lab::machine::Machine;
 use taktwerk_pki::create::self_signed;
 use taktwerk_pki::{CertificateSettings, NewKey, PrivateKey};
@@ -38,8 +38,8 @@ fn provider(uri: &str) -> Result<Arc<dyn Provider>, Failure> {
     Ok(Arc::new(AwsLcProvider::new(Arc::new(Trusting)).with_identity(identity)))
 }
 
-/// Measures, and writes the profile.
-pub(super) fn run(file: &Path, quick: bool, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+/// Measures this machine.
+pub(super) fn calibrate(quick: bool, interrupt: &Interrupt) -> Result<Measured, Failure> {
     if !Machine::this().optimised {
         tracing::warn!("this is a debug build: its profile says nothing about a release");
     }
@@ -52,11 +52,16 @@ pub(super) fn run(file: &Path, quick: bool, output: Output, interrupt: &Interrup
         !interrupt.asked()
     });
     drop(bar);
-    let measured = measured.map_err(|error| match error {
+    measured.map_err(|error| match error {
         HostError::Run(RunError::Stopped) => Failure::Interrupted,
         HostError::System(_) => Failure::Environment(error.to_string()),
         _ => Failure::Worthless(error.to_string()),
-    })?;
+    })
+}
+
+/// Measures, and writes the profile.
+pub(super) fn run(file: &Path, quick: bool, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    let measured = calibrate(quick, interrupt)?;
     super::write_whole(file, &measured.profile.to_toml())?;
     let (server, client) = (measured.server_error * 100.0, measured.client_error * 100.0);
     if output.is_json() {

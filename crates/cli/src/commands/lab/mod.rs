@@ -6,6 +6,7 @@ mod compare;
 mod cpu;
 #[cfg_attr(not(feature = "attack"), path = "no_flood.rs")]
 mod flood;
+mod headroom;
 mod host;
 mod links;
 mod list;
@@ -16,6 +17,7 @@ mod reproduce;
 mod runs;
 mod scenario;
 mod session;
+mod truth;
 
 pub(crate) use calibrate::DATA as CALIBRATE;
 pub(crate) use session::write_whole;
@@ -44,6 +46,10 @@ pub(crate) enum LabCommand {
     Run(scenario::RunArgs),
     /// Measure what a load costs on this machine, for `taktwerk model`.
     Calibrate(calibrate::CalibrateArgs),
+    /// Measure loads over emulated links and simulate the same loads: how far is the simulator off?
+    Truth(truth::TruthArgs),
+    /// Load one server step by step: does it predict its CPU?
+    Headroom(headroom::HeadroomArgs),
     /// Search for the largest load that a server sustains.
     Capacity(Box<capacity::CapacityArgs>),
     /// CPU conditions: pinning, isolation, scheduling class, governor.
@@ -126,6 +132,8 @@ pub(crate) fn run(command: &LabCommand, output: Output, interrupt: &Interrupt) -
         LabCommand::Reproduce(arguments) => reproduce::run(arguments, output, interrupt),
         LabCommand::Run(arguments) => scenario::run(arguments, output, interrupt),
         LabCommand::Calibrate(arguments) => calibrate::run(arguments, output, interrupt),
+        LabCommand::Truth(arguments) => truth::run(arguments, output, interrupt),
+        LabCommand::Headroom(arguments) => headroom::run(arguments, output, interrupt),
         LabCommand::Capacity(arguments) => capacity::run(arguments, output, interrupt),
         LabCommand::Cpu(command) => cpu::run(command, output, interrupt),
         LabCommand::Links(command) => links::run(command, output, interrupt),

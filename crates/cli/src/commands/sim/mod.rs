@@ -124,7 +124,7 @@ fn read(arguments: &SimArgs) -> Result<Study, Failure> {
 }
 
 /// Reads a host profile.
-fn profile(path: &Path, any_build: bool) -> Result<HostProfile, String> {
+pub(crate) fn profile(path: &Path, any_build: bool) -> Result<HostProfile, String> {
     let file = path.display();
     let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {file}: {error}"))?;
     let profile = HostProfile::parse(&text).map_err(|error| format!("{file}: {error}"))?;

@@ -1,0 +1,153 @@
+//! `lab truth`: the same loads measured and simulated.
+
+use super::session::{self, SessionArgs, Task};
+use crate::commands::sim;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+use crate::progress::Progress;
+use clap::Args;
+use serde_json::json;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use taktwerk_lab::machine::Machine;
+use taktwerk_lab::measurement::{Group, group};
+use taktwerk_lab::truth::{self, Extent, LINKS, Pair, Summary};
+use taktwerk_model::HostProfile;
+use taktwerk_sim::scenario::RunError;
+
+/// What its measurements are called in the store.
+const DATA: &str = "truth";
+
+/// Arguments of `taktwerk lab truth`.
+#[derive(Debug, Args)]
+#[command(after_long_help = format!(
+    "{}\n\nExit code 5: more than a fifth of the measurements are invalid.",
+    crate::examples::LAB_TRUTH
+))]
+pub(crate) struct TruthArgs {
+    /// Links, separated by commas; loopback is this machine without a link.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    links: Option<Vec<String>>,
+
+    /// Seconds of each measurement; twice as long over links below 20 Mbit/s.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.8)]
+    window: f64,
+
+    /// How often each load is measured.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    repetitions: u32,
+
+    /// Use this host profile (`lab calibrate --host`) instead of measuring one first.
+    #[arg(long, value_name = "FILE")]
+    host_profile: Option<PathBuf>,
+
+    /// Measure and simulate as little as possible: nothing to rely on.
+    #[arg(long)]
+    quick: bool,
+
+    #[command(flatten)]
+    session: SessionArgs,
+}
+
+/// Measures, simulates and compares.
+pub(crate) fn run(arguments: &TruthArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    arguments.session.check(output)?;
+    if !(0.1..=600.0).contains(&arguments.window) {
+        return Err(Failure::Usage(format!("--window {}: write 0.1 to 600 seconds", arguments.window)));
+    }
+    let extent = Extent { window_s: arguments.window, repetitions: arguments.repetitions };
+    let place = super::place(arguments.session.program.as_ref())?.with_stop(interrupt.flag());
+    let (conditions, mut skipped) = truth::conditions(&links(arguments), extent);
+    let conditions: Vec<_> = conditions.into_iter().map(|condition| (DATA.to_owned(), condition)).collect();
+    for (_, condition) in &conditions {
+        place.check(condition).map_err(|error| Failure::Usage(error.to_string()))?;
+    }
+    if !Machine::this().optimised {
+        tracing::warn!("this is a debug build: its figures say nothing about a release");
+    }
+    let profile = match &arguments.host_profile {
+        Some(path) => sim::profile(path, false).map_err(Failure::Usage)?,
+        None => super::host::calibrate(arguments.quick, interrupt)?.profile,
+    };
+    let task = Task { what: DATA, quick: arguments.quick, conditions: &conditions, notes: &[], within: None };
+    let finished = session::measure(&arguments.session, &task, &place, interrupt)?;
+    let failed = finished.measurements.iter().filter(|one| !one.is_valid()).count();
+    let groups = group(&finished.measurements);
+    for invalid in groups.iter().flat_map(|group| &group.invalid) {
+        skipped.push(format!("{}: {}", invalid.condition.label(), invalid.invalid.join("; ")));
+    }
+    let pairs = pairs(&groups, &profile, interrupt)?;
+    if output.is_json() {
+        output.document(&json!({
+            "run": finished.run,
+            "profile": profile,
+            "pairs": pairs,
+            "summary": Summary::of(&pairs),
+            "skipped": skipped,
+        }))?;
+    } else {
+        output.text(truth::outcome(&pairs, skipped).text().trim_end())?;
+    }
+    let all = finished.measurements.len();
+    if failed * 5 > all {
+        return Err(Failure::Worthless(format!("{failed} of {all} measurements are invalid")));
+    }
+    Ok(())
+}
+
+fn links(arguments: &TruthArgs) -> Vec<Option<String>> {
+    match &arguments.links {
+        Some(links) => links.iter().map(|link| (link != "loopback").then(|| link.clone())).collect(),
+        None => LINKS.iter().map(|link| link.map(str::to_owned)).collect(),
+    }
+}
+
+/// A load by its number, and what came of it; `None` if nothing was measured.
+type Compared = (usize, Result<Option<Pair>, Failure>);
+
+/// Simulates each load on all processors, and compares.
+fn pairs(groups: &[Group<'_>], profile: &HostProfile, interrupt: &Interrupt) -> Result<Vec<Pair>, Failure> {
+    let mut bar = Progress::new("simulating", groups.len() as u64);
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let found: Mutex<Vec<Compared>> = Mutex::default();
+    let work = || {
+        while let Some((at, group)) = {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            groups.get(at).map(|group| (at, group))
+        } {
+            let pair = pair(group, profile, at as u64, interrupt);
+            done.fetch_add(1, Ordering::Relaxed);
+            found.lock().unwrap_or_else(PoisonError::into_inner).push((at, pair));
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(groups.len().max(1));
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        while !workers.iter().all(|worker| worker.is_finished()) {
+            bar.at(done.load(Ordering::Relaxed) as u64);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    });
+    let mut found = found.into_inner().unwrap_or_default();
+    found.sort_by_key(|(at, _)| *at);
+    found.into_iter().filter_map(|(_, pair)| pair.transpose()).collect()
+}
+
+fn pair(
+    group: &Group<'_>,
+    profile: &HostProfile,
+    seed: u64,
+    interrupt: &Interrupt,
+) -> Result<Option<Pair>, Failure> {
+    let Some(measured) = group.valid.first() else { return Ok(None) };
+    let late = truth::lateness(measured);
+    let predicted = truth::predict(group.condition, profile, late, seed, &mut |_| !interrupt.asked());
+    match predicted {
+        Ok(predicted) => Ok(truth::evaluate(group, &predicted)),
+        Err(truth::PredictError::Run(RunError::Stopped)) => Err(Failure::Interrupted),
+        Err(error) => Err(Failure::Simulation(format!("{}: {error}", group.condition.label()))),
+    }
+}

@@ -1,0 +1,217 @@
+//! Measured and simulated side by side.
+
+use super::predict::{Predicted, histogram};
+use crate::figures::number;
+use crate::measurement::Group;
+use crate::outcome::{Grid, Outcome};
+use crate::scenario::{Condition, Kind};
+use crate::statistics::median;
+use serde::Serialize;
+
+/// One load, measured and simulated.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Pair {
+    /// The load.
+    pub load: String,
+    /// The link.
+    pub link: String,
+    /// Samples of the measurement.
+    pub samples: u64,
+    /// Mean, 99th percentile, CPU of the server and CPU of the load: measured, then simulated. Milliseconds and percent of a
+    /// core.
+    pub figures: [(f64, f64); 4],
+}
+
+/// What is compared, and how far the median may be off.
+const FIGURES: [(&str, Option<f64>); 4] = [
+    ("mean", Some(0.10)),
+    ("99th percentile", Some(0.15)),
+    ("CPU of the server", Some(0.10)),
+    ("CPU of the load", None),
+];
+
+/// The error of a figure over all loads.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Error {
+    /// Which figure.
+    pub figure: &'static str,
+    /// The median of the absolute relative errors.
+    pub median: f64,
+    /// The median of the relative errors with their signs: how far off the simulator is on the whole.
+    pub bias: f64,
+    /// Loads.
+    pub loads: usize,
+}
+
+/// Errors over all loads.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// By figure.
+    pub errors: Vec<Error>,
+}
+
+impl Pair {
+    /// The relative error of a figure; `None` if nothing was measured.
+    #[must_use]
+    pub fn error(&self, figure: usize) -> Option<f64> {
+        let (measured, simulated) = self.figures.get(figure).copied()?;
+        (measured > 0.0).then(|| simulated / measured - 1.0)
+    }
+}
+
+/// Compares a load; `None` if there is no valid measurement.
+#[must_use]
+pub fn evaluate(group: &Group<'_>, predicted: &Predicted) -> Option<Pair> {
+    let condition = group.condition;
+    let times = group.times(histogram(condition.kind));
+    let summary = times.summary();
+    if summary.count == 0 {
+        return None;
+    }
+    let cpu = |one: &&crate::measurement::Measurement| -> f64 {
+        let shards = one.metrics.iter().filter(|(name, _)| is_shard(name));
+        shards.map(|(_, percent)| percent).sum()
+    };
+    let server: Vec<f64> = group.valid.iter().map(cpu).collect();
+    let load = group.mean("generator.cpu_percent").unwrap_or(0.0);
+    Some(Pair {
+        load: label(condition),
+        link: condition.link.clone().unwrap_or_else(|| "loopback".to_owned()),
+        samples: summary.count,
+        figures: [
+            (summary.mean_us / 1e3, predicted.mean_ms),
+            (summary.p99_us / 1e3, predicted.p99_ms),
+            (median(&server).unwrap_or(0.0), predicted.server_cpu_percent),
+            (load, predicted.client_cpu_percent),
+        ],
+    })
+}
+
+/// What tells a load from the others of its link.
+fn label(condition: &Condition) -> String {
+    let security = if condition.security.is_none() { "" } else { ", encrypted" };
+    match (condition.kind, condition.publishing_ms) {
+        (Kind::Subscribe, Some(interval)) => {
+            format!("{} items, {interval} ms{security}", condition.items.unwrap_or(0))
+        }
+        (kind, _) => format!("{} {}{security}", kind.name(), condition.batch.unwrap_or(1)),
+    }
+}
+
+/// The threads that serve connections are called `taktwerk-0` and so on. The one that writes the values is not simulated.
+fn is_shard(metric: &str) -> bool {
+    let number = metric.strip_prefix("server.threads_percent.taktwerk-");
+    number.is_some_and(|number| number.parse::<u32>().is_ok())
+}
+
+impl Summary {
+    /// Over all loads.
+    #[must_use]
+    pub fn of(pairs: &[Pair]) -> Self {
+        let errors = FIGURES.iter().enumerate().filter_map(|(at, (figure, _))| {
+            let all: Vec<f64> = pairs.iter().filter_map(|pair| pair.error(at)).collect();
+            let absolute: Vec<f64> = all.iter().map(|error| error.abs()).collect();
+            Some(Error { figure, median: median(&absolute)?, bias: median(&all)?, loads: all.len() })
+        });
+        Self { errors: errors.collect() }
+    }
+}
+
+/// Tables and findings.
+#[must_use]
+pub fn outcome(pairs: &[Pair], skipped: Vec<String>) -> Outcome {
+    let mut outcome = Outcome {
+        id: "truth".to_owned(),
+        question: "How far is the simulator off?".to_owned(),
+        source:
+            "measured on this machine, and simulated with a host profile that no load of these had a part in"
+                .to_owned(),
+        skipped,
+        ..Outcome::default()
+    };
+    let mut grid = Grid::new(
+        "Measured → simulated; times in ms, CPU in percent of a core",
+        2,
+        &[
+            "link",
+            "load",
+            "n",
+            "mean",
+            "error %",
+            "p99",
+            "error %",
+            "server CPU",
+            "error %",
+            "load CPU",
+            "error %",
+        ],
+    );
+    for pair in pairs {
+        let mut row = vec![pair.link.clone(), pair.load.clone(), pair.samples.to_string()];
+        for (at, (measured, simulated)) in pair.figures.iter().enumerate() {
+            row.push(format!("{} → {}", number(*measured), number(*simulated)));
+            row.push(pair.error(at).map_or_else(|| "–".to_owned(), |error| format!("{:+.0}", error * 100.0)));
+        }
+        grid.row(row);
+    }
+    outcome.grids.push(grid);
+    let summary = Summary::of(pairs);
+    let mut medians =
+        Grid::new("Median over the loads", 1, &["figure", "absolute error %", "error %", "loads"]);
+    for error in &summary.errors {
+        medians.row([
+            error.figure.to_owned(),
+            format!("{:.1}", error.median * 100.0),
+            format!("{:+.1}", error.bias * 100.0),
+            error.loads.to_string(),
+        ]);
+    }
+    outcome.grids.push(medians);
+    for (error, (figure, most)) in summary.errors.iter().zip(FIGURES) {
+        if let Some(most) = most {
+            outcome.finding(
+                &format!("the median error of the {figure} is at most {:.0} %", most * 100.0),
+                Some(error.median <= most),
+                format!("{:.1} % over {} loads", error.median * 100.0, error.loads),
+            );
+        }
+    }
+    outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(mean: (f64, f64)) -> Pair {
+        Pair {
+            load: "x".to_owned(),
+            link: "loopback".to_owned(),
+            samples: 7,
+            figures: [mean, (10.0, 11.0), (2.0, 2.0), (0.0, 1.0)],
+        }
+    }
+
+    #[test]
+    fn medians_of_errors_decide() {
+        let pairs = [pair((10.0, 9.5)), pair((10.0, 12.0)), pair((1.0, 1.02))];
+        let summary = Summary::of(&pairs);
+        let [mean, p99, cpu] = &summary.errors[..] else { panic!("{summary:?}") };
+        assert!((mean.median - 0.05).abs() < 1e-9 && (mean.bias - 0.02).abs() < 1e-9, "{mean:?}");
+        assert!((p99.median - 0.1).abs() < 1e-9 && cpu.median == 0.0, "{summary:?}");
+        let said = outcome(&pairs, Vec::new());
+        assert_eq!(said.findings.iter().filter(|finding| finding.holds == Some(true)).count(), 3);
+        let off = outcome(&[pair((10.0, 20.0))], Vec::new());
+        assert_eq!(off.findings[0].holds, Some(false));
+    }
+
+    #[test]
+    fn only_threads_that_serve_connections_are_simulated() {
+        assert!(is_shard("server.threads_percent.taktwerk-0"));
+        for other in
+            ["server.threads_percent.signals", "server.threads_percent.taktwerk", "server.cpu_percent"]
+        {
+            assert!(!is_shard(other));
+        }
+    }
+}

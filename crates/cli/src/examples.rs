@@ -222,6 +222,18 @@ Examples:
   taktwerk tune docs/lab/plants/cavalieri.toml --constraint 'delay_p99_ms <= 30' -o tuned
   taktwerk tune localhost --set link=ppp-2m";
 
+pub(crate) const LAB_TRUTH: &str = "\
+Examples:
+  taktwerk lab truth
+  taktwerk lab truth --links loopback,ppp-2m --repetitions 5
+  taktwerk lab truth --host-profile here.toml --json";
+
+pub(crate) const LAB_HEADROOM: &str = "\
+Examples:
+  taktwerk lab headroom
+  taktwerk lab headroom --steps 4 --until 40
+  taktwerk lab headroom --model models.json --json";
+
 #[cfg(test)]
 mod tests {
     use clap::{CommandFactory, Parser};
@@ -286,15 +298,3 @@ mod tests {
         }
     }
 }
-
-pub(crate) const LAB_TRUTH: &str = "\
-Examples:
-  taktwerk lab truth
-  taktwerk lab truth --links loopback,ppp-2m --repetitions 5
-  taktwerk lab truth --host-profile here.toml --json";
-
-pub(crate) const LAB_HEADROOM: &str = "\
-Examples:
-  taktwerk lab headroom
-  taktwerk lab headroom --steps 4 --until 40
-  taktwerk lab headroom --model models.json --json";

@@ -13,8 +13,6 @@ use taktwerk_types::{NodeId, QualifiedName, UtcTime, Variant};
 
 /// The namespace of the server's own nodes.
 const NAMESPACE: u16 = 1;
-/// The id of the first variable: those of servers for measurements, so that requests have the same length.
-const FIRST: u32 = 100_000;
 /// AttributeId of Value (Part 6 Annex A).
 const VALUE: u32 = 13;
 
@@ -107,7 +105,7 @@ pub fn url(name: &str) -> String {
 /// The id of a variable.
 #[must_use]
 pub const fn variable_id(number: u32) -> NodeId {
-    NodeId::numeric(NAMESPACE, FIRST + number)
+    NodeId::numeric(NAMESPACE, 1000 + number)
 }
 
 /// Adds a variable with a first value, which decides on its type. Its id is [`variable_id`] of `number`.

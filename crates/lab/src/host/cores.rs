@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
-use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
+use taktwerk_crypto::{MessageSecurityMode, Provider, SecurityPolicy};
 use taktwerk_model::HostProfile;
 use taktwerk_netem::Profile;
 use taktwerk_sim::meter::{Meter, Piece};
@@ -49,11 +49,6 @@ pub struct Samples {
 
 /// Steps of each end in one run that are kept.
 const STEPS_MAX: usize = 60_000;
-const POLICIES: [SecurityPolicy; 3] = [
-    SecurityPolicy::Basic256Sha256,
-    SecurityPolicy::Aes128_Sha256_RsaOaep,
-    SecurityPolicy::Aes256_Sha256_RsaPss,
-];
 
 #[derive(Debug)]
 struct Clock {
@@ -113,7 +108,7 @@ pub(super) fn run(
     report: &mut dyn FnMut(f64) -> bool,
 ) -> Result<Samples, RunError> {
     let all = Arc::new(Mutex::new(Samples::default()));
-    let scenarios = scenarios(extent);
+    let scenarios = scenarios(extent, &policies(providers));
     let count = scenarios.len() as f64;
     for (number, scenario) in scenarios.iter().enumerate() {
         let instruments = Instruments {
@@ -128,12 +123,27 @@ pub(super) fn run(
     Ok(samples)
 }
 
+/// The policies for which both ends have a certificate: RSA, and elliptic curves if there are keys of these kinds.
+fn policies(providers: &Providers) -> Vec<SecurityPolicy> {
+    let has = |provider: &dyn Provider, policy| {
+        provider.supports(policy) && provider.own_certificate(policy).is_some()
+    };
+    let both =
+        |policy: &&SecurityPolicy| has(&*providers.server, **policy) && has(&*providers.client, **policy);
+    SecurityPolicy::ALL
+        .iter()
+        .filter(|policy| **policy != SecurityPolicy::None)
+        .filter(both)
+        .copied()
+        .collect()
+}
+
 const NONE: (SecurityPolicy, MessageSecurityMode) = (SecurityPolicy::None, MessageSecurityMode::None);
 const ENCRYPTED: (SecurityPolicy, MessageSecurityMode) =
     (SecurityPolicy::Basic256Sha256, MessageSecurityMode::SignAndEncrypt);
 
 /// Loads in which each counter varies against the others, from single values to thousands.
-fn scenarios(extent: Extent) -> Vec<Scenario> {
+fn scenarios(extent: Extent, policies: &[SecurityPolicy]) -> Vec<Scenario> {
     let mut all = Vec::new();
     let subscribe = |interval| Load::Subscribe(Subscription::new(Duration::from_millis(interval)));
     let request = |writes, batch| {
@@ -159,9 +169,9 @@ fn scenarios(extent: Extent) -> Vec<Scenario> {
         all.push(scenario(10, 10, 1_000, 1, subscribe(100), security, extent));
         all.push(scenario(100, 0, 1_000, 1, request(false, 50), security, extent));
     }
-    for policy in POLICIES {
+    for policy in policies {
         let clients = if extent == Extent::Full { 30 } else { 2 };
-        let security = (policy, MessageSecurityMode::SignAndEncrypt);
+        let security = (*policy, MessageSecurityMode::SignAndEncrypt);
         all.push(scenario(1, 0, 8, clients, request(false, 1), security, Extent::Smoke));
     }
     all

@@ -78,7 +78,7 @@ pub fn measure(
         format: FORMAT,
         name: machine.cpu.clone(),
         source: format!(
-            "measured by `taktwerk lab calibrate --host`: medians of {} steps; certificates were not validated{build}",
+            "measured by `taktwerk lab calibrate --host`: medians of {} steps{build}",
             samples.server.len() + samples.client.len()
         ),
         machine: MachineFacts {
@@ -102,6 +102,16 @@ pub fn measure(
     };
     let steps = samples.server.len() + samples.client.len();
     Ok(Measured { profile, server_error: server.error, client_error: client.error, steps })
+}
+
+impl Measured {
+    /// Adds slow jobs of servers that were timed elsewhere, in nanoseconds, by the names that profiles give them. What a run of
+    /// client and server has told stays.
+    pub fn add_jobs(&mut self, times: BTreeMap<String, Vec<f64>>) {
+        for (name, times) in times.into_iter().filter(|(_, times)| !times.is_empty()) {
+            self.profile.jobs.entry(name).or_insert_with(|| fit::distribution(times));
+        }
+    }
 }
 
 /// Four significant digits: more would pretend to be known.

@@ -41,7 +41,13 @@ fn a_profile_of_this_machine_can_be_computed_with() {
         told.push(share);
         true
     });
-    let Measured { profile, steps, .. } = measured.unwrap();
+    let mut measured = measured.unwrap();
+    measured.add_jobs(BTreeMap::from([
+        ("check-credential".to_owned(), vec![2e7, 3e7]),
+        ("read-history".to_owned(), Vec::new()),
+    ]));
+    let Measured { profile, steps, .. } = measured;
+    assert!(profile.jobs.contains_key("check-credential") && !profile.jobs.contains_key("read-history"));
     assert!(steps > 500 && told.is_sorted() && told.len() > 10);
     let read = HostProfile::parse(&profile.to_toml()).unwrap();
     assert_eq!(read, profile);
@@ -51,7 +57,7 @@ fn a_profile_of_this_machine_can_be_computed_with() {
         assert!(["send", "receive", "turn"].iter().all(|name| costs[*name] > 0.0), "{costs:?}");
     }
     assert!(read.server.values().len() > 6, "{:?}", read.server);
-    for policy in ["Basic256Sha256", "Aes128_Sha256_RsaOaep", "Aes256_Sha256_RsaPss"] {
+    for policy in ["Basic256Sha256", "Aes128_Sha256_RsaOaep", "Aes256_Sha256_RsaPss", "ECC_nistP256"] {
         let job = format!("open-channel/{policy}");
         assert!(read.jobs.contains_key(&job), "{job}: {:?}", read.jobs.keys());
         let job = format!("open-chunk/{policy}");

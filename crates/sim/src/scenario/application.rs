@@ -2,7 +2,7 @@
 
 use super::item::{Came, Item, Rule};
 use super::outcome::LoadOutcome;
-use super::site::{Rhythm, value};
+use super::site::{FIRST, Rhythm, value};
 use super::{Load, Pace, Requests, Subscription};
 use crate::client::Application;
 use crate::plant::{monitor, value_of, variable_id};
@@ -381,7 +381,7 @@ impl Worker {
                 chosen.iter().map(|variable| self.shape.write(*variable, it.count)).collect();
             client.request(&mut WriteRequest { nodes_to_write, ..WriteRequest::default() }, None, now)
         } else {
-            let nodes_to_read = chosen.iter().map(|variable| value_of(*variable)).collect();
+            let nodes_to_read = chosen.iter().map(|variable| value_of(FIRST + *variable)).collect();
             let timestamps_to_return = TimestampsToReturn::BOTH;
             let mut request = ReadRequest { nodes_to_read, timestamps_to_return, ..ReadRequest::default() };
             client.request(&mut request, None, now)
@@ -406,8 +406,8 @@ impl Shape {
         let group = self.group_of.get(variable as usize).copied().unwrap_or(0);
         let len = self.rhythms.get(group).map_or(8, |rhythm| rhythm.value_len);
         WriteValue {
-            node_id: variable_id(variable),
-            attribute_id: value_of(variable).attribute_id,
+            node_id: variable_id(FIRST + variable),
+            attribute_id: value_of(FIRST + variable).attribute_id,
             value: DataValue::new(value(len, count)),
             ..WriteValue::default()
         }
@@ -458,7 +458,7 @@ fn item(variable: u32, handle: u32, settings: &Subscription, period: Duration) -
         // `as` saturates.
         if period > 0.0 { ((span / period).ceil() as u32).clamp(2, QUEUE_MAX) } else { 2 }
     });
-    let mut item = monitor(variable, queue_size);
+    let mut item = monitor(FIRST + variable, queue_size);
     item.requested_parameters.client_handle = handle;
     item.requested_parameters.sampling_interval = settings.sampling_interval.as_secs_f64() * 1e3;
     item

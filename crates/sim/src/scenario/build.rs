@@ -3,7 +3,7 @@
 use super::application::{Board, Shape, Worker};
 use super::instruments::{Instruments, Providers};
 use super::outcome::RunError;
-use super::site::{Group, Rhythm, Site, value};
+use super::site::{FIRST, Group, Rhythm, Site, value};
 use super::{Clients, Lines, Link, Scenario, Server};
 use crate::capture::Captures;
 use crate::host::client::ClientThreadId;
@@ -210,7 +210,7 @@ pub(super) fn start_server(
     for group in groups {
         let handles = (0..group.signals.count).map(|_| {
             let first = value(group.signals.value_len, group.count);
-            let handle = add_variable(&plant.space, variable, first, now);
+            let handle = add_variable(&plant.space, FIRST + variable, first, now);
             variable += 1;
             handle.map_err(|error| invalid(&key, &error))
         });

@@ -6,6 +6,9 @@ use core::time::Duration;
 use taktwerk_server::space::VariableHandle;
 use taktwerk_types::{ByteString, Instant, Variant};
 
+/// Number of the first variable: its id is ns=1;i=100000, as in servers for measurements, so that requests have the same length.
+pub(super) const FIRST: u32 = 99_000;
+
 /// Variables that change together.
 #[derive(Debug)]
 pub(super) struct Group {

@@ -1,41 +1,69 @@
 //! `lab calibrate --host`: what work takes on this machine, for the simulator.
 
+use super::host_jobs;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::progress::Progress;
 use serde_json::json;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use taktwerk_crypto::Provider;
 use taktwerk_crypto::aws_lc::{AwsLcProvider, Identity};
-use taktwerk_crypto::{CertificatePurpose, CertificateValidator, CryptoError, Provider};
+use taktwerk_crypto::certificate::{Certificate, ValidationOptions};
 use taktwerk_lab::host::{Extent, HostError, Measured, measure};
 use taktwerk_lab::machine::Machine;
 use taktwerk_pki::create::self_signed;
-use taktwerk_pki::{CertificateSettings, NewKey, PrivateKey};
+use taktwerk_pki::{CertificateSettings, Group, NewKey, PrivateKey, Store, StoreValidator};
 use taktwerk_sim::scenario::RunError;
 use taktwerk_sim::scenario::instruments::Providers;
 
 const SERVER_URI: &str = "urn:taktwerk:calibration:server";
 const CLIENT_URI: &str = "urn:taktwerk:calibration:client";
+/// What the simulated server is called in URLs.
+const HOST: &str = "server";
 
-/// Both ends are this program.
-#[derive(Debug)]
-struct Trusting;
+/// The kinds of keys for which there are certificates: RSA, and elliptic curves.
+const KEYS: [NewKey; 4] = [NewKey::Rsa2048, NewKey::NistP256, NewKey::NistP384, NewKey::Ed25519];
 
-impl CertificateValidator for Trusting {
-    fn validate(&self, _: &[u8], _: &CertificatePurpose) -> Result<(), CryptoError> {
-        Ok(())
-    }
+/// One end: its certificates with their keys, and the folder with what it trusts.
+struct Party {
+    identities: Vec<Identity>,
+    certificates: Vec<Certificate>,
+    store: Store,
 }
 
-fn provider(uri: &str) -> Result<Arc<dyn Provider>, Failure> {
-    let failed = |error: &dyn std::fmt::Display| Failure::Environment(error.to_string());
-    let key = PrivateKey::generate(NewKey::Rsa2048).map_err(|error| failed(&error))?;
-    let settings = CertificateSettings::new("calibration", uri);
-    let certificate = self_signed(&settings, &key).map_err(|error| failed(&error))?;
-    let identity = Identity::new(certificate.der().to_vec(), key.pkcs8()).map_err(|error| failed(&error))?;
-    Ok(Arc::new(AwsLcProvider::new(Arc::new(Trusting)).with_identity(identity)))
+impl Party {
+    fn new(uri: &str, folder: PathBuf) -> Result<Self, Failure> {
+        let failed = |error: &dyn std::fmt::Display| Failure::Environment(error.to_string());
+        let store = Store::at(folder);
+        store.create().map_err(|error| failed(&error))?;
+        let (mut identities, mut certificates) = (Vec::new(), Vec::new());
+        for kind in KEYS {
+            let key = PrivateKey::generate(kind).map_err(|error| failed(&error))?;
+            let mut settings = CertificateSettings::new("calibration", uri);
+            settings.hosts = vec![HOST.to_owned()];
+            let certificate = self_signed(&settings, &key).map_err(|error| failed(&error))?;
+            let identity = Identity::new(certificate.der().to_vec(), key.pkcs8());
+            identities.push(identity.map_err(|error| failed(&error))?);
+            certificates.push(certificate);
+        }
+        Ok(Self { identities, certificates, store })
+    }
+
+    /// Trusts the other end, as an installation does: by files, with everything that is checked of a certificate.
+    fn trusting(self, other: &[Certificate]) -> Result<(Arc<dyn Provider>, Arc<StoreValidator>), Failure> {
+        for certificate in other {
+            self.store
+                .trust(Group::Applications, certificate)
+                .map_err(|error| Failure::Environment(error.to_string()))?;
+        }
+        let validator = Arc::new(StoreValidator::new(self.store, ValidationOptions::default()));
+        let known = Arc::clone(&validator);
+        let provider =
+            self.identities.into_iter().fold(AwsLcProvider::new(known), AwsLcProvider::with_identity);
+        Ok((Arc::new(provider), validator))
+    }
 }
 
 /// Measures this machine.
@@ -43,8 +71,13 @@ pub(super) fn calibrate(quick: bool, interrupt: &Interrupt) -> Result<Measured, 
     if !Machine::this().optimised {
         tracing::warn!("this is a debug build: its profile says nothing about a release");
     }
-    let server = provider(SERVER_URI)?;
-    let providers = Providers { server, server_uri: SERVER_URI.to_owned(), client: provider(CLIENT_URI)? };
+    let folder = tempfile::tempdir().map_err(|error| Failure::Environment(error.to_string()))?;
+    let server = Party::new(SERVER_URI, folder.path().join("server"))?;
+    let client = Party::new(CLIENT_URI, folder.path().join("client"))?;
+    let (of_server, of_client) = (server.certificates.clone(), client.certificates.clone());
+    let (server, validator) = server.trusting(&of_client)?;
+    let (client, _) = client.trusting(&of_server)?;
+    let providers = Providers { server, server_uri: SERVER_URI.to_owned(), client };
     let extent = if quick { Extent::Smoke } else { Extent::Full };
     let mut bar = Progress::new("calibrating", 0);
     let measured = measure(&providers, extent, &mut |share| {
@@ -52,11 +85,14 @@ pub(super) fn calibrate(quick: bool, interrupt: &Interrupt) -> Result<Measured, 
         !interrupt.asked()
     });
     drop(bar);
-    measured.map_err(|error| match error {
+    let mut measured = measured.map_err(|error| match error {
         HostError::Run(RunError::Stopped) => Failure::Interrupted,
         HostError::System(_) => Failure::Environment(error.to_string()),
         _ => Failure::Worthless(error.to_string()),
-    })
+    })?;
+    let certificate = of_client.first().map(Certificate::der).unwrap_or_default();
+    measured.add_jobs(host_jobs::measure(&*validator, certificate, quick)?);
+    Ok(measured)
 }
 
 /// Measures, and writes the profile.

@@ -8,6 +8,7 @@ mod cpu;
 mod flood;
 mod headroom;
 mod host;
+mod host_jobs;
 mod links;
 mod list;
 mod live;

@@ -40,6 +40,7 @@ class AlarmSteps(Steps):
         sub = await self.client.create_subscription(100, handler)
         try:
             await self.follow(sub, handler)
+            await self.groups()
         finally:
             await self.alarm_node(INPUT).write_value(0.0)
             await sub.delete()
@@ -100,3 +101,34 @@ class AlarmSteps(Steps):
             told.append(event)
         ours = [e for e in told if e.NodeId == ua.NodeId(CONDITION, self.ns)]
         self.check("alarm-refresh", len(ours) == 1, len(ours))
+
+    async def groups(self):
+        """Groups and metrics, while the alarm is active."""
+        await self.alarm_node(INPUT).write_value(85.0)
+        condition, follower = self.alarm_node(CONDITION), self.alarm_node("alarms/Follower")
+        group, suppressing = self.alarm_node("alarms/Group"), self.alarm_node("alarms/Suppressing")
+        first = await condition.get_child("0:FirstInGroupFlag")
+        suppressed = await follower.get_child(["0:SuppressedState", "0:Id"])
+        for name, variable in (("alarm-first-in-group", first), ("alarm-suppressed", suppressed)):
+            self.check(name, await self.becomes(variable, True))
+        members = await group.get_referenced_nodes(ua.ObjectIds.AlarmGroupMember)
+        self.check("alarm-group-members", members == [condition, follower], members)
+        found = await condition.get_child("0:FirstInGroup")
+        self.check("alarm-group-of-alarm", found == group, found)
+        method = ua.NodeId(ua.ObjectIds.AlarmConditionType_GetGroupMemberships)
+        groups = await condition.call_method(method)
+        self.check("alarm-memberships", groups == [group.nodeid, suppressing.nodeid], groups)
+        metrics = self.alarm_node("alarms/AlarmMetrics")
+        count = await metrics.get_child("0:AlarmCount")
+        self.check("alarm-metrics", await self.becomes(count, lambda value: value >= 2))
+        await metrics.call_method("0:Reset")
+        self.check("alarm-metrics-reset", await self.becomes(count, 0))
+
+    async def becomes(self, variable, wanted):
+        """Whether a variable gets a value within some seconds."""
+        is_it = wanted if callable(wanted) else lambda value: value == wanted
+        for _ in range(100):
+            if is_it(await variable.read_value()):
+                return True
+            await asyncio.sleep(0.1)
+        return False

@@ -5,8 +5,8 @@ use super::{Evaluate, Filter};
 use proptest::prelude::*;
 use std::borrow::Cow;
 use taktwerk_schema::{
-    ContentFilter, ContentFilterElement, ElementOperand, FilterOperator as Op, LiteralOperand,
-    SimpleAttributeOperand,
+    ContentFilter, ContentFilterElement, ContentFilterElementResult, ElementOperand, FilterOperator as Op,
+    LiteralOperand, SimpleAttributeOperand,
 };
 use taktwerk_types::{BuiltInType, ExtensionObject, LocalizedText, NodeId, StatusCode, Variant};
 
@@ -26,6 +26,46 @@ impl Resolve for Model {
     }
 }
 
+/// The same for nodes, which have relations and are in Views. Relations are named by the number in their first operand, and
+/// Views by that of their id.
+struct NodeModel;
+
+impl Resolve for NodeModel {
+    type Type = u32;
+    fn field(&mut self, operand: SimpleAttributeOperand) -> Result<u32, StatusCode> {
+        Model.field(operand)
+    }
+    fn related(
+        &mut self,
+        _index: u32,
+        element: &ContentFilterElement,
+    ) -> Result<u32, ContentFilterElementResult> {
+        Ok(number_of(&element.filter_operands[0]))
+    }
+    fn view(&mut self, id: &NodeId) -> Result<u32, StatusCode> {
+        id.ns0().ok_or(StatusCode::BAD_VIEW_ID_UNKNOWN)
+    }
+    fn of_type(&mut self, id: &NodeId) -> Result<u32, StatusCode> {
+        Model.of_type(id)
+    }
+    fn built_in_type(&self, data_type: &NodeId) -> Option<BuiltInType> {
+        Model.built_in_type(data_type)
+    }
+}
+
+fn number_of(operand: &ExtensionObject) -> u32 {
+    match operand.decode::<LiteralOperand>().unwrap().value {
+        Variant::UInt32(number) => number,
+        Variant::NodeId(id) => id.ns0().unwrap(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Which relations hold, and which Views have the node; of the third one it is unknown.
+fn holds(number: u32) -> Option<bool> {
+    (number != 2).then_some(number == 1)
+}
+
 struct Subject {
     fields: Vec<Variant>,
     kind: u32,
@@ -37,6 +77,12 @@ impl Evaluate<u32> for Subject {
     }
     fn is_of_type(&self, kind: &u32) -> bool {
         *kind <= self.kind
+    }
+    fn is_related(&self, number: u32) -> Option<bool> {
+        holds(number)
+    }
+    fn is_in_view(&self, number: u32) -> Option<bool> {
+        holds(number)
     }
 }
 
@@ -249,6 +295,9 @@ mod naive {
 
     pub(super) fn evaluate(filter: &ContentFilter, index: usize, fields: &[Variant]) -> Option<bool> {
         let element = &filter.elements[index];
+        if matches!(element.filter_operator, Op::RELATED_TO | Op::IN_VIEW) {
+            return holds(number_of(&element.filter_operands[0]));
+        }
         let values: Vec<Value> =
             element.filter_operands.iter().map(|it| operand(filter, it, fields)).collect();
         // The truth table of three values, written down.
@@ -329,9 +378,23 @@ fn any_element(index: u32, count: u32) -> BoxedStrategy<ContentFilterElement> {
         .boxed()
 }
 
-fn any_filter() -> impl Strategy<Value = ContentFilter> {
-    (1u32..6).prop_flat_map(|count| {
-        let elements: Vec<_> = (0..count).map(|index| any_element(index, count)).collect();
+/// RelatedTo or InView (Part 4 §7.7.3).
+fn any_node_element() -> impl Strategy<Value = ContentFilterElement> {
+    (0u32..3, 4usize..=6, any::<bool>()).prop_map(|(number, len, is_view)| {
+        if is_view {
+            return row(Op::IN_VIEW, vec![literal(NodeId::numeric(0, number))]);
+        }
+        row(Op::RELATED_TO, vec![literal(number); len])
+    })
+}
+
+fn any_filter(for_nodes: bool) -> impl Strategy<Value = ContentFilter> {
+    (1u32..6).prop_flat_map(move |count| {
+        let any = |index| match for_nodes {
+            true => prop_oneof![any_element(index, count), any_node_element()].boxed(),
+            false => any_element(index, count),
+        };
+        let elements: Vec<_> = (0..count).map(any).collect();
         elements.prop_map(|elements| ContentFilter { elements })
     })
 }
@@ -340,10 +403,22 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
     #[test]
     fn compiled_filters_agree_with_the_naive_evaluator(
-        filter in any_filter(),
+        filter in any_filter(false),
         fields in proptest::collection::vec(any_value(), 0..5),
     ) {
         let Some(compiled) = compiled(&filter) else { return Ok(()) };
+        let expected = naive::evaluate(&filter, 0, &fields) == Some(true);
+        let subject = Subject { fields, kind: 0 };
+        prop_assert_eq!(compiled.passes(&subject), expected);
+    }
+
+    #[test]
+    fn relations_and_views_agree_with_the_naive_evaluator(
+        filter in any_filter(true),
+        fields in proptest::collection::vec(any_value(), 0..5),
+    ) {
+        let compiled = compile(&filter, LIMITS, &mut NodeModel).ok().and_then(|compiled| compiled.filter);
+        let Some(compiled) = compiled else { return Ok(()) };
         let expected = naive::evaluate(&filter, 0, &fields) == Some(true);
         let subject = Subject { fields, kind: 0 };
         prop_assert_eq!(compiled.passes(&subject), expected);

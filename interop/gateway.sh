@@ -147,6 +147,10 @@ anonymous = true
 [[namespace]]
 uri = "urn:taktwerk:gateway"
 permissions = { Anonymous = ["Browse", "Read", "Write", "ReadHistory", "Call", "ReceiveEvents"] }
+# The types of events are in the namespace of the specification.
+[[namespace]]
+uri = "http://opcfoundation.org/UA/"
+permissions = { Anonymous = ["Browse", "Read", "ReceiveEvents"] }
 [[source]]
 name = "plant"
 type = "opcua"

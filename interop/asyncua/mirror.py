@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """A gateway between asyncua and asyncua.
 
-    mirror.py serve NAME     a server with a plant: values, a method, history; prints READY URL
+    mirror.py serve NAME     a server with a plant: values, a method, events, history; prints READY URL
     mirror.py check URL      looks at the plant through the gateway at URL, source `plant`
 
 The check prints a line for each thing it looks at and `count: N passed, M failed`, and ends with 1 if one failed.
@@ -42,6 +42,10 @@ async def serve(name):
     await boiler.add_method(
         ua.NodeId("Multiply", index), ua.QualifiedName("Multiply", index), multiply, [double, double], [double]
     )
+    # The Server Object has all events (Part 3, 4.7); asyncua gives them to the node alone that they are emitted by.
+    events = await server.get_event_generator()
+    events.event.SourceNode = boiler.nodeid
+    events.event.SourceName = "Boiler"
     async with server:
         storage = HistoryDict()
         await storage.init()
@@ -57,7 +61,13 @@ async def serve(name):
         port = server.bserver._server.sockets[0].getsockname()[1]
         print(f"READY opc.tcp://127.0.0.1:{port}/", flush=True)
         while True:
-            await asyncio.sleep(1)
+            await asyncio.sleep(0.3)
+            await events.trigger(message=f"{name} is there")
+
+
+class Events(list):
+    def event_notification(self, event):
+        self.append(event)
 
 
 async def check(url):
@@ -99,6 +109,16 @@ async def check(url):
         # Bounds have no value. What the server recorded itself comes behind.
         values = [value.Value.Value for value in values if value.Value.Value is not None]
         told("its history", values[:VALUES] == [float(number) for number in range(VALUES)], values)
+        events = Events()
+        subscription = await client.create_subscription(100, events)
+        await subscription.subscribe_events(node(""))
+        for _ in range(100):
+            if events:
+                break
+            await asyncio.sleep(0.1)
+        event = events[0] if events else None
+        is_right = event and event.SourceNode == node("").nodeid and event.Message.Text.endswith(" is there")
+        told("an event from its mirrored source", is_right, event)
     print(f"count: {passed} passed, {failed} failed")
     return failed
 

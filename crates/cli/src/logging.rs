@@ -10,13 +10,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tracing::callsite::Identifier;
 use tracing::{Event, Level, Metadata, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Context, Filter, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, Layer};
 
-/// Starts logging: warnings by default, errors with `quiet`, more with each `-v`, or as `RUST_LOG` says.
-pub(crate) fn start(verbosity: u8, quiet: bool, color: ColorChoice) {
-    let default = match verbosity {
+/// The levels by target that the command line asks for.
+fn levels(verbosity: u8, quiet: bool) -> &'static str {
+    match verbosity {
         0 if quiet => "error,rumqttd=off,tokio_modbus=off",
         // The embedded broker takes each client that leaves for an error.
         // A device that refuses a request is an error to the library; the gateway tells it in its own words.
@@ -24,8 +25,15 @@ pub(crate) fn start(verbosity: u8, quiet: bool, color: ColorChoice) {
         1 => "info,taktwerk_client=debug,tokio_modbus=off",
         2 => "debug",
         _ => "trace",
-    };
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
+    }
+}
+
+/// Starts logging: warnings by default, errors with `quiet`, more with each `-v`, or as `RUST_LOG` says.
+pub(crate) fn start(verbosity: u8, quiet: bool, color: ColorChoice) {
+    let default = levels(verbosity, quiet);
+    // Levels by target need no regular expressions, which the filter by spans and fields brings.
+    let wanted = std::env::var("RUST_LOG").ok().and_then(|text| text.parse().ok());
+    let filter: Targets = wanted.unwrap_or_else(|| default.parse().unwrap_or_default());
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(|| Log)
         .with_ansi(color.is_on(io::stderr().is_terminal()))
@@ -164,6 +172,27 @@ impl Drop for Diversion {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn levels_by_target_are_understood() {
+        for (verbosity, quiet, shown, hidden) in [
+            (0, true, Level::ERROR, Level::WARN),
+            (0, false, Level::WARN, Level::INFO),
+            (1, false, Level::INFO, Level::DEBUG),
+            (2, false, Level::DEBUG, Level::TRACE),
+        ] {
+            let filter: Targets = levels(verbosity, quiet).parse().unwrap();
+            assert!(filter.would_enable("taktwerk_server", &shown), "{verbosity}");
+            assert!(!filter.would_enable("taktwerk_server", &hidden), "{verbosity}");
+            assert!(verbosity > 1 || !filter.would_enable("tokio_modbus", &Level::ERROR));
+        }
+        assert!(levels(1, false).parse::<Targets>().unwrap().would_enable("taktwerk_client", &Level::DEBUG));
+        let audit: Targets = "taktwerk::audit=info".parse().unwrap();
+        assert!(
+            audit.would_enable("taktwerk::audit", &Level::INFO)
+                && !audit.would_enable("taktwerk", &Level::ERROR)
+        );
+    }
 
     #[test]
     fn repeated_warnings_are_printed_once_a_minute() {

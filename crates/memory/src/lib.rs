@@ -8,14 +8,19 @@
 //! It is for programs, not for libraries: the allocator belongs to the whole process. Programs with an allocator of
 //! their own, or with another C library, lose nothing: there is nothing to do then, and nothing is done.
 //!
-//! # Why there is an unsafe line
-//! Everything else in this workspace forbids unsafe code. No crate offers `malloc_trim` without it, and an allocator that
-//! gives memory back by itself costs more than it brings (`docs/security/floods.md`): three more megabytes when idle, and
-//! more at the peak of a flood than the budgets allow. The function takes a number, touches nothing that is allocated and
-//! may be called from any thread at any time (`MT-Safe` in the library's manual).
+//! [`forget_start`] unmaps the pages of the program's file that only its start needed.
+//!
+//! # Why there are two unsafe lines
+//! Everything else in this workspace forbids unsafe code. No crate offers `malloc_trim` or `madvise` without it, and an
+//! allocator that gives memory back by itself costs more than it brings (`docs/security/floods.md`): three more megabytes
+//! when idle, and more at the peak of a flood than the budgets allow. `malloc_trim` takes a number, touches nothing that is
+//! allocated and may be called from any thread at any time (`MT-Safe` in the library's manual). `madvise` is called for
+//! pages that are the same in the program's file, and the kernel maps them again when they are used.
 
+mod code;
 mod patience;
 
+pub use code::forget_start;
 pub use patience::Patience;
 
 use std::io;

@@ -54,29 +54,29 @@ use updater::Updater;
 /// Arguments of `taktwerk serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Run as a configuration file says; `taktwerk config init` writes one.
+    /// Configuration file; `taktwerk config init` writes one.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["bind", "port", "no_plant", "nodeset", "max_sessions", "threads", "policy", "pki", "guarded"])]
     config: Option<PathBuf>,
 
-    /// Take the file of --config over whenever it changes, as `taktwerk config apply` does.
+    /// Apply the file of --config whenever it changes, as `taktwerk config apply` does.
     #[arg(long, requires = "config")]
     watch: bool,
 
-    /// Address to listen on. One that others can reach takes a configuration file, or for a demo that everybody may use at
-    /// least --policy, which says how it is protected on its way.
+    /// Address to listen on. Listening on a non-loopback address needs `--config`. For a public demo, pass `--policy`
+    /// instead.
     #[arg(long, value_name = "ADDR", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     bind: IpAddr,
 
-    /// Port to listen on; 0 takes a free one.
+    /// Port to listen on; 0 for any free port.
     #[arg(long, value_name = "N", default_value_t = 4840)]
     port: u16,
 
-    /// Offer these policies only: None, or names such as Basic256Sha256. Default: what the certificates serve, and on
-    /// loopback None as well.
+    /// Offer only these policies: None, or names such as Basic256Sha256. Default: those that match the certificates,
+    /// and None on loopback.
     #[arg(long, value_name = "POLICY", num_args = 1..)]
     policy: Vec<String>,
 
-    /// Folder with the server's certificates and those that it trusts; made when it is missing. Default:
+    /// Directory with the server's certificates and trust list; created if it is missing. Default:
     /// ~/.local/share/taktwerk/demo-server/pki.
     #[arg(long, value_name = "DIR", env = "TAKTWERK_SERVER_PKI")]
     pki: Option<PathBuf>,
@@ -85,11 +85,11 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     signals: u32,
 
-    /// How often the signals change; 0 never.
+    /// Interval at which the signals change, in milliseconds; 0 for never.
     #[arg(long, value_name = "MS", default_value = "100", value_parser = span::millis)]
     update: Duration,
 
-    /// What the signals are set to: a count, random numbers, or the time of the write in seconds since 1970.
+    /// Values of the signals.
     #[arg(long, value_enum, value_name = "WHAT", default_value = "count")]
     signal_values: SignalValues,
 
@@ -105,11 +105,11 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     interop: bool,
 
-    /// Add the folder Process: what this server uses of the CPU, by thread, of memory and of the scheduler, each second.
+    /// Add the folder Process with the CPU time per thread, memory and scheduling of this server, updated each second.
     #[arg(long)]
     profile: bool,
 
-    /// Let clients add and delete nodes and references. What the server has made itself stays protected.
+    /// Let clients add and delete nodes and references. Nodes that the server created stay protected.
     #[arg(long, conflicts_with = "config")]
     node_management: bool,
 
@@ -117,39 +117,40 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FILE", num_args = 1..)]
     nodeset: Vec<PathBuf>,
 
-    /// Publish and receive what this file configures, TOML or the standard binary file, and show it in the address space.
+    /// PubSub configuration, TOML or the standard binary file. It is also shown in the address space.
     #[arg(long, value_name = "FILE", conflicts_with = "config")]
     pubsub: Option<PathBuf>,
 
-    /// Keep what clients change of PubSub in this file. Where there is one, it is read instead of --pubsub.
+    /// Save changes that clients make to the PubSub configuration in this file. If it exists, it is read instead of
+    /// --pubsub.
     #[arg(long, value_name = "FILE", conflicts_with = "config")]
     pubsub_save: Option<PathBuf>,
 
-    /// File with the keys of a security group of --pubsub that no key service hands out (taktwerk pubsub keys makes one). May
-    /// be given several times.
+    /// File with the keys of a security group of --pubsub that has no key service (`taktwerk pubsub keys` writes one).
+    /// Can be repeated.
     #[arg(long, value_name = "FILE", conflicts_with = "config")]
     pubsub_keys: Vec<PathBuf>,
 
-    /// Answer Actions also where --pubsub has no message security for them (JSON never has): whoever reaches the address, or
-    /// the broker, may call their Methods with the rights of Anonymous.
+    /// Also answer Actions without message security (JSON has none). Anyone who can reach the address or the broker can
+    /// then call their Methods with the rights of Anonymous.
     #[arg(long, conflicts_with = "config")]
     pubsub_unsecured_actions: bool,
 
-    /// Send the passwords in URLs of --pubsub also to brokers without TLS that are not on this machine.
+    /// Send passwords in URLs of --pubsub to brokers without TLS on other machines.
     #[arg(long, conflicts_with = "config")]
     pubsub_allow_plaintext_password: bool,
 
-    /// Keep in this file what was received of secured PubSub messages, so that nothing is taken again after a restart;
-    /// and in others beside it, FILE.actions-…, what was asked of Actions.
+    /// Save the sequence numbers of secured PubSub messages in this file, so that replayed messages are rejected after
+    /// a restart. Those of Action requests are in FILE.actions-….
     #[arg(long, value_name = "FILE", conflicts_with = "config")]
     pubsub_replay_file: Option<PathBuf>,
 
-    /// Record the plant's sensors and counters in this SQLite file. Without it, the plant's history is kept in memory: an
-    /// hour that is made at the start, and what comes then.
+    /// Record the plant's sensors and counters in this SQLite file. Without it, the history is kept in memory and
+    /// starts with a generated hour.
     #[arg(long, value_name = "FILE", conflicts_with = "config")]
     history: Option<PathBuf>,
 
-    /// Let clients have durable subscriptions, kept in this SQLite file: they survive restarts of the server.
+    /// Allow durable subscriptions and store them in this SQLite file. They survive restarts of the server.
     #[arg(long, value_name = "FILE", conflicts_with = "config")]
     durable: Option<PathBuf>,
 
@@ -157,50 +158,50 @@ pub(crate) struct ServeArgs {
     #[arg(long, requires = "history")]
     history_signals: bool,
 
-    /// Most sessions at a time; 10000 on loopback, else 1000.
+    /// Maximum number of sessions. Default: 10000 on loopback, else 1000.
     #[arg(long, value_name = "N")]
     max_sessions: Option<usize>,
 
-    /// Show a dashboard, /metrics, /healthz and /readyz over HTTP at this address, such as 127.0.0.1:8080.
+    /// Serve a dashboard, /metrics, /healthz and /readyz over HTTP at this address, such as 127.0.0.1:8080.
     #[cfg(feature = "web")]
     #[arg(long, value_name = "ADDR:PORT", conflicts_with = "config")]
     web: Option<SocketAddr>,
 
-    /// Limits as for a server that strangers can reach, also on loopback: connections and their rate per address,
-    /// budgets for all clients together.
+    /// Apply the limits of a public server on loopback too: connections and their rate per address, budgets for all
+    /// clients together.
     #[arg(long)]
     guarded: bool,
 
-    /// Threads that serve connections.
+    /// Number of threads that serve connections.
     #[arg(long, value_name = "N", default_value_t = 1)]
     threads: usize,
 
-    /// CPUs to run on, such as 0 or 0,2-3: each serving thread has one of them.
+    /// CPUs to run on, such as 0 or 0,2-3. Each serving thread is pinned to one of them.
     #[arg(long, value_name = "LIST")]
     cpu: Option<CpuList>,
 
-    /// Look for work so long before sleeping. Faster answers for a busy CPU.
+    /// Busy-poll for this long before sleeping. Lower latency, higher CPU use.
     #[arg(long, value_name = "SPAN", default_value = "0", value_parser = span::micros)]
     busy_poll: Duration,
 
-    /// Predict the CPU of what clients ask for, from a cost model that `model fit -o` wrote, and show it below Headroom.
+    /// Predict the CPU use of subscriptions with a cost model (written by `model fit -o`) and show it below Headroom.
     #[arg(long, value_name = "FILE", conflicts_with = "config")]
     headroom: Option<PathBuf>,
 
-    /// Revise publishing intervals upward and refuse items when the CPU would not suffice.
+    /// Raise publishing intervals and refuse items if the predicted CPU use exceeds --headroom-limit.
     #[arg(long, requires = "headroom")]
     admit_headroom: bool,
 
-    /// Share of the CPU that clients may take.
+    /// Maximum share of the CPU for clients.
     #[arg(long, value_name = "SHARE", default_value_t = headroom::LIMIT, requires = "headroom")]
     headroom_limit: f64,
 
-    /// Write the keys of channels to the file in OPCUA_KEYLOGFILE, and what goes over all connections to the one in
-    /// OPCUA_PCAP_FILE, for Wireshark. Together they give away everything that clients say, passwords too.
+    /// Write channel keys to the file in OPCUA_KEYLOGFILE and messages to the file in OPCUA_PCAP_FILE, for Wireshark.
+    /// Together they reveal everything that clients send, including passwords.
     #[arg(long)]
     allow_key_log: bool,
 
-    /// End when standard input ends: for programs that start this one.
+    /// Exit when stdin closes (for supervisors).
     #[arg(long)]
     exit_with_stdin: bool,
 }
@@ -319,6 +320,7 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
     let access = Access { configured: configured.as_ref(), offer: offer.as_ref() };
     announce(arguments, &access, &content, &running, nodes, output)?;
     supervisor::ready(&running.url());
+    taktwerk_memory::forget_start();
     let mut watch = running.shared().config().headroom.clone().map(headroom::Watch::new);
     let end = Arc::new(AtomicBool::new(false));
     if arguments.exit_with_stdin {

@@ -56,6 +56,21 @@ fn what_cannot_be_compared_with_a_simulation_is_refused_before_anything_is_measu
 }
 
 #[test]
+fn a_comparison_names_unknown_rows_and_missing_peers() {
+    let mistake = run(&["lab", "versus", "open62541", "--rows", "no-such-row"]);
+    assert_eq!(mistake.status.code(), Some(2), "{mistake:?}");
+    let said = String::from_utf8_lossy(&mistake.stderr);
+    assert!(said.contains("no-such-row") && said.contains("read-rtt"), "{said}");
+    let empty = tempfile::tempdir().unwrap();
+    let missing = taktwerk()
+        .args(["lab", "versus", "open62541", "--quick", "--rows", "read-rtt"])
+        .env("TAKTWERK_PEERS", empty.path())
+        .output()
+        .unwrap();
+    assert_eq!(missing.status.code(), Some(6), "{missing:?}");
+}
+
+#[test]
 fn output_that_nobody_reads_is_no_fault() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);

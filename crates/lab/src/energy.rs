@@ -19,7 +19,7 @@ pub enum EnergyError {
     )]
     Missing,
     /// They may not be read.
-    #[error("the energy counter {0} may not be read: run as root, or allow everybody to read it (chmod a+r)")]
+    #[error("cannot read the energy counter {0}: run as root, or make it readable (chmod a+r)")]
     NotPermitted(PathBuf),
 }
 

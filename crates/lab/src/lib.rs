@@ -23,9 +23,10 @@
 //!
 //! With the feature `laboratory`, what makes many measurements out of one: [`scenario`] says what to measure, [`place`]
 //! does it once, [`runner`] often and in a fair order, [`store`] keeps it, [`experiment`] knows the published protocols,
-//! [`model`] learns from it, [`capacity`] searches for the limit, [`simulate`] runs described plants in virtual time,
-//! [`truth`] sets it beside measurements, [`ramp`] a server's headroom beside its CPU, [`tuning`] simulates settings, and
-//! [`outcome`], [`chart`] and [`report`] show it.
+//! [`model`] learns from it, [`thresholds`] judges it, [`capacity`] searches for the limit, [`simulate`] runs described plants
+//! in virtual time, [`truth`] sets it beside measurements, [`ramp`] a server's headroom beside its CPU, [`tuning`] simulates
+//! settings, and [`outcome`], [`chart`] and [`report`] show it. With the feature `versus`, which that one includes, `versus`
+//! compares with a peer.
 
 #[cfg(feature = "laboratory")]
 pub mod capacity;
@@ -76,10 +77,14 @@ pub mod steady;
 pub mod store;
 pub mod table;
 #[cfg(feature = "laboratory")]
+pub mod thresholds;
+#[cfg(feature = "laboratory")]
 pub mod truth;
 #[cfg(feature = "laboratory")]
 pub mod tuning;
 pub mod validity;
+#[cfg(feature = "versus")]
+pub mod versus;
 #[cfg(feature = "laboratory")]
 pub mod wire;
 

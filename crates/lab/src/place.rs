@@ -68,7 +68,7 @@ pub enum PlaceError {
         source: ProgramError,
     },
     /// Nobody listens where the server should be.
-    #[error("nobody listens at {url}: {why}")]
+    #[error("no server listens at {url}: {why}")]
     NoServer {
         /// Where.
         url: String,

@@ -382,7 +382,7 @@ impl Default for TimeSpec {
     }
 }
 
-/// What must hold, for the mean over the repetitions of each condition.
+/// What must hold for each condition, by the interval of the mean over its repetitions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Threshold {
@@ -394,6 +394,9 @@ pub struct Threshold {
     /// It must be higher.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub above: Option<f64>,
+    /// The limit is a multiple of this stack's figure for the same load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<String>,
 }
 
 /// One combination of everything that varies: what one measurement measures.

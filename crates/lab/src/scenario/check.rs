@@ -48,6 +48,10 @@ impl Scenario {
         if self.thresholds.iter().any(|threshold| threshold.below.is_none() && threshold.above.is_none()) {
             return wrong("a threshold needs below or above");
         }
+        let mut others = self.thresholds.iter().filter_map(|threshold| threshold.of.as_ref());
+        if let Some(other) = others.find(|other| !self.stacks.contains(other)) {
+            return wrong(&format!("threshold.of = {other:?} is not measured: add it to stacks"));
+        }
         let has_messages = self.stacks.iter().any(|stack| broker(stack).is_some() || stack == BROKERLESS);
         if has_messages && !matches!(self.load.kind, Kind::Roundtrip | Kind::Fan) {
             return wrong("MQTT brokers and uadp-udp can be measured with load.kind roundtrip and fan only");
@@ -196,6 +200,7 @@ mod tests {
             ("[time]\nduration_s = nan", "time.duration_s"),
             ("[time]\nrepetitions = 4294967295", "4294967295 measurements"),
             ("[[threshold]]\nmetric = \"m\"\nbelow = nan", "threshold"),
+            ("[[threshold]]\nmetric = \"m\"\nbelow = 0.5\nof = \"open62541\"", "add it to stacks"),
         ] {
             let refused = check(text).map(drop).unwrap_err();
             assert!(refused.contains(key), "{text}: {refused}");

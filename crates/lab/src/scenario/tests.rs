@@ -147,3 +147,17 @@ fn a_scenario_survives_being_written() {
     let text = toml::to_string(&scenario).unwrap();
     assert_eq!(Scenario::parse(&text, "again").unwrap(), scenario);
 }
+
+#[test]
+fn the_scenarios_of_the_documentation_can_be_measured() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/lab/scenarios");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let scenario = Scenario::parse(&text, &path.display().to_string());
+        assert!(scenario.is_ok(), "{}", scenario.unwrap_err());
+        count += 1;
+    }
+    assert!(count >= 5, "{count}");
+}

@@ -71,6 +71,10 @@ pub(super) fn of_laboratory(document: &Document) -> Result<Parts, StudyError> {
     if !others.is_empty() {
         notes.push(format!("only this project's own stack is simulated: {others:?} are left out"));
     }
+    if scenario.thresholds.iter().any(|threshold| threshold.of.is_some()) {
+        notes.push("thresholds against other stacks are left out: only measurements have those".to_owned());
+        scenario.thresholds.retain(|threshold| threshold.of.is_none());
+    }
     scenario.stacks = vec![SIMULATED.to_owned()];
     let conditions = scenario.conditions();
     let labels = Labels::of(&conditions);

@@ -376,7 +376,7 @@ mod tests {
         let figures = BTreeMap::from([("subscribe.delay_p99_ms".to_owned(), summary)]);
         assert_eq!(find(&figures, "delivery.p99_us"), Some(12_000.0));
         assert_eq!((find(&figures, "subscribe.delay_p99_ms"), find(&figures, "x")), (Some(12.0), None));
-        let threshold = Threshold { metric: "m".to_owned(), below: Some(5.0), above: None };
+        let threshold = Threshold { metric: "m".to_owned(), below: Some(5.0), above: None, of: None };
         assert!(
             judge(&threshold, 6.0).is_some_and(|text| text.contains("below 5"))
                 && judge(&threshold, 4.0).is_none()

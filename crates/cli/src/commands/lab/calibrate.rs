@@ -107,7 +107,8 @@ pub(crate) fn run(arguments: &CalibrateArgs, output: Output, interrupt: &Interru
     let (all, run) = (finished.measurements.len(), finished.run);
     let failed = finished.measurements.iter().filter(|one| !one.is_valid()).count();
     let said = format!(
-        "{failed} of {all} measurements are worth nothing and were left out: `taktwerk lab report {run}` says why"
+        "{failed} of {all} measurements are invalid and were left out: `taktwerk lab report {run}` shows the \
+         reasons"
     );
     let models = model::fit_all(&finished.measurements)
         .map_err(|_| Failure::Worthless(format!("there are too few for a model: {said}")))?;

@@ -15,15 +15,15 @@ use taktwerk_lab::table::{Align, Table};
 /// Arguments of `taktwerk lab compare`.
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
-    /// The run that is compared with.
+    /// Run to compare with.
     #[arg(value_name = "BASE")]
     base: String,
 
-    /// The run that is compared.
+    /// Run to compare.
     #[arg(value_name = "RUN")]
     other: String,
 
-    /// Figures to compare, such as server.cpu_percent; by default what matters for each load.
+    /// Figures to compare, such as server.cpu_percent. Default: the main figures of each load.
     #[arg(long, value_name = "NAME")]
     metric: Vec<String>,
 

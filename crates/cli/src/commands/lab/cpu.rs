@@ -13,16 +13,16 @@ use taktwerk_lab::pin::CpuList;
 /// What can be done with CPUs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CpuCommand {
-    /// The conditions that a running program has.
+    /// Show the CPU conditions of a running program.
     Show(ShowArgs),
-    /// Run a program under conditions; they end with it.
+    /// Run a program under CPU conditions, which are undone when it ends.
     Run(RunArgs),
 }
 
 /// Arguments of `lab cpu show`.
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// Its process id; without it this program's own.
+    /// Process id. Default: this program.
     #[arg(value_name = "PID")]
     pid: Option<u32>,
 }
@@ -33,7 +33,7 @@ pub(crate) struct RunArgs {
     /// CPUs that the program may use.
     #[arg(long, value_name = "LIST")]
     cpus: Option<CpuList>,
-    /// Move everything else away from these CPUs.
+    /// Move all other programs off these CPUs.
     #[arg(long, requires = "cpus")]
     isolate: bool,
     /// Scheduling class: other, fifo:PRIORITY or rr:PRIORITY.

@@ -28,17 +28,17 @@ fn profile(text: &str) -> Result<Arc<Profile>, ParseProfileError> {
 /// What can be done with links.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LinksCommand {
-    /// The named links and their figures.
+    /// List the named links with their figures.
     List,
-    /// Make a link, look whether it does what was asked for, and take it away again.
+    /// Create a link, verify its properties, and remove it.
     Probe(ProbeArgs),
     /// Compare the simulator's TCP with the TCP of this kernel, over the same link with the same losses. Needs root.
     Tcp(TcpArgs),
     /// Run a program, and a server if wanted, at the two ends of a link.
     Run(RunArgs),
-    /// Relay TCP and UDP over a link until interrupted; needs no rights.
+    /// Relay TCP and UDP over a link until interrupted; needs no privileges.
     Proxy(ProxyArgs),
-    /// Take away what killed laboratories have left: programs, control groups, governors.
+    /// Remove leftovers of killed laboratories: programs, control groups, governors.
     Clean,
 }
 
@@ -48,10 +48,10 @@ pub(crate) struct LinkArgs {
     /// A name (see `lab links list`), NAME+vpn, NAME,key=value, or rate=…,delay=…,jitter=…,loss=….
     #[arg(value_name = "LINK", value_parser = profile)]
     link: Arc<Profile>,
-    /// How: kernel, tun or proxy; without it the most exact that works here.
+    /// kernel, tun or proxy. Default: the most exact one that works here.
     #[arg(long, value_name = "METHOD")]
     method: Option<Method>,
-    /// Seed of the emulator: the same packets are lost and late.
+    /// Seed of the emulator: the same seed loses and delays the same packets.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
 }
@@ -82,7 +82,7 @@ pub(crate) struct TcpArgs {
     /// A name (see `lab links list`), NAME+vpn, NAME,key=value, or rate=…,delay=…,jitter=…,loss=….
     #[arg(value_name = "LINK", value_parser = profile)]
     link: Arc<Profile>,
-    /// Losses to compare at, in per cent, separated by commas: those of the link are replaced.
+    /// Losses in percent, separated by commas, instead of the link's.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_values_t = [0.0, 1.0, 3.0])]
     loss: Vec<f64>,
     /// Bytes of the bulk transfer.
@@ -91,7 +91,7 @@ pub(crate) struct TcpArgs {
     /// Requests of 100 bytes with responses of 1 000 bytes in each repetition.
     #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     requests: u32,
-    /// How often, each time with other losses.
+    /// Repetitions, each with other losses.
     #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     repetitions: u32,
     /// Seed of the first repetition.
@@ -104,14 +104,14 @@ pub(crate) struct TcpArgs {
 pub(crate) struct RunArgs {
     #[command(flatten)]
     link: LinkArgs,
-    /// A server to run at the far end, by the shell. It finds the address to listen on in $LINK_SERVER, and it is
-    /// waited for until it prints READY.
+    /// Server to run at the far end, by the shell. $LINK_SERVER has the address to listen on; print READY when it is
+    /// ready.
     #[arg(long, value_name = "COMMAND")]
     server: Option<String>,
-    /// Do not verify the link first.
+    /// Skip the verification of the link.
     #[arg(long)]
     unverified: bool,
-    /// The program at the near end. It finds the far address in $LINK_SERVER.
+    /// Program at the near end. $LINK_SERVER has the address of the far end.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -122,19 +122,19 @@ pub(crate) struct ProxyArgs {
     /// A name (see `lab links list`), NAME+vpn, NAME,key=value, or rate=…,delay=…,jitter=…,loss=….
     #[arg(value_name = "LINK", value_parser = profile)]
     link: Arc<Profile>,
-    /// Where clients connect to.
+    /// Address for clients.
     #[arg(value_name = "ADDRESS:PORT")]
     listen: SocketAddr,
-    /// Where the server is.
+    /// Address of the server.
     #[arg(value_name = "ADDRESS:PORT")]
     server: SocketAddr,
     /// Seed of the emulator.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
-    /// Look first whether the link does what was asked for.
+    /// Verify the link first.
     #[arg(long)]
     verify: bool,
-    /// End when standard input ends: for programs that start this one.
+    /// Exit when stdin closes (for supervisors).
     #[arg(long, hide = true)]
     exit_with_stdin: bool,
 }

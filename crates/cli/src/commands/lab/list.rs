@@ -11,7 +11,7 @@ use taktwerk_lab::table::{Align, Table};
 /// Arguments of `taktwerk lab list`.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// Stacks that would be measured, separated by commas; all that are installed by default.
+    /// Stacks to measure, separated by commas. Default: all installed ones.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     stacks: Option<Vec<String>>,
 }

@@ -19,6 +19,7 @@ mod runs;
 mod scenario;
 mod session;
 mod truth;
+mod versus;
 
 pub(crate) use calibrate::DATA as CALIBRATE;
 pub(crate) use session::write_whole;
@@ -39,7 +40,7 @@ use taktwerk_lab::store::{self, Store, StoreError};
 /// What the laboratory does.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabCommand {
-    /// The published experiments that can be reproduced here.
+    /// List the published experiments that can be reproduced.
     List(list::ListArgs),
     /// Run published experiments and write a report.
     Reproduce(reproduce::ReproduceArgs),
@@ -53,20 +54,22 @@ pub(crate) enum LabCommand {
     Headroom(headroom::HeadroomArgs),
     /// Search for the largest load that a server sustains.
     Capacity(Box<capacity::CapacityArgs>),
-    /// CPU conditions: pinning, isolation, scheduling class, governor.
+    /// Set CPU conditions: pinning, isolation, scheduling class, governor.
     #[command(subcommand)]
     Cpu(cpu::CpuCommand),
-    /// Networks to measure over: Wi-Fi, 3G, far away, slow, lossy.
+    /// Emulate networks: Wi-Fi, 3G, far away, slow, lossy.
     #[command(subcommand)]
     Links(links::LinksCommand),
     /// Attack a server on this machine and check whether honest clients notice (feature `attack`).
     Flood(flood::FloodArgs),
-    /// Other stacks and brokers to compare with.
+    /// Install and run other stacks and brokers to compare with.
     #[command(subcommand)]
     Peers(peers::PeersCommand),
-    /// The runs that are kept.
+    /// List the stored runs.
     Runs(runs::RunsArgs),
-    /// Set two runs against each other.
+    /// Compare this program with a peer, row by row, with verdicts.
+    Versus(versus::VersusArgs),
+    /// Compare two runs.
     Compare(compare::CompareArgs),
     /// Write the report of a run again.
     Report(report::ReportArgs),
@@ -75,7 +78,7 @@ pub(crate) enum LabCommand {
 /// Where results are kept.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct StoreArgs {
-    /// The file with all results (TAKTWERK_RESULTS).
+    /// File with all results (TAKTWERK_RESULTS).
     #[arg(long, value_name = "FILE")]
     results: Option<PathBuf>,
 }
@@ -141,6 +144,7 @@ pub(crate) fn run(command: &LabCommand, output: Output, interrupt: &Interrupt) -
         LabCommand::Flood(arguments) => flood::run(arguments, output, interrupt),
         LabCommand::Peers(command) => peers::run(command, output, interrupt),
         LabCommand::Runs(arguments) => runs::run(arguments, output),
+        LabCommand::Versus(arguments) => versus::run(arguments, output, interrupt),
         LabCommand::Compare(arguments) => compare::run(arguments, output),
         LabCommand::Report(arguments) => report::run(arguments, output),
     }

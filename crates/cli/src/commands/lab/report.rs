@@ -16,7 +16,7 @@ use taktwerk_lab::store::Run;
 /// Arguments of `taktwerk lab report`.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
-    /// Name or number of the run; the last complete one by default.
+    /// Name or number of the run. Default: the last complete one.
     #[arg(value_name = "RUN")]
     run: Option<String>,
 
@@ -24,7 +24,8 @@ pub(crate) struct ReportArgs {
     #[arg(long, short, value_name = "FILE", default_value = "taktwerk-report.html")]
     output: PathBuf,
 
-    /// What a sensor of the server's supply recorded meanwhile: lines of seconds since 1970 and amperes, with a comma.
+    /// Recording of a current sensor in the server's supply: lines of seconds since 1970 and amperes, separated by a
+    /// comma.
     #[arg(long, value_name = "FILE")]
     current: Option<PathBuf>,
 

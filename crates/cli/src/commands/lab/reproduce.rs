@@ -19,7 +19,7 @@ use taktwerk_lab::scenario::Condition;
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct ReproduceArgs {
-    /// Which: ids from `lab list`, the beginning of ids (burger), or all.
+    /// Ids from `lab list`, the beginning of ids (burger), or all.
     #[arg(required = true, value_name = "ID")]
     ids: Vec<String>,
 
@@ -27,30 +27,29 @@ pub(crate) struct ReproduceArgs {
     #[arg(long)]
     quick: bool,
 
-    /// Stacks to measure, separated by commas; all that are installed by default.
+    /// Stacks to measure, separated by commas. Default: all installed ones.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     stacks: Option<Vec<String>>,
 
-    /// How long to measure each load, instead of what the protocol says. Loads with a number of requests keep it.
+    /// Window of each load, instead of the protocol's. Loads with a fixed number of requests keep it.
     #[arg(long, value_name = "SPAN", value_parser = crate::span::seconds)]
     window: Option<Duration>,
 
-    /// How long loads run before they are measured, instead of what the protocol says; those that wait until they are
-    /// steady still do.
+    /// Warm-up of each load, instead of the protocol's. Loads that wait until they are steady still do.
     #[arg(long, value_name = "SPAN", value_parser = crate::span::seconds)]
     warmup: Option<Duration>,
 
-    /// How often to measure each load, instead of what the protocol says.
+    /// Repetitions of each load, instead of the protocol's.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     repetitions: Option<u32>,
 
-    /// Leave out repetitions that do not fit into this time; every load is measured once, whatever it takes. The short form
-    /// of this project's own stack has 690s, unless windows or repetitions are given.
+    /// Skip repetitions that do not fit into this time; every load is measured at least once. Default for the short
+    /// form of the own stack: 690s, unless --window or --repetitions is given.
     #[arg(long, value_name = "SPAN", value_parser = crate::span::seconds)]
     within: Option<Duration>,
 
-    /// Move every other program of this machine off the server's CPU where a load has it for itself. Needs root and control
-    /// groups, or a kernel that was started with isolcpus; it is undone afterwards.
+    /// Move all other programs off the server's CPU where a load has the CPU for itself. Needs root and control groups,
+    /// or a kernel started with isolcpus. Undone afterwards.
     #[arg(long)]
     isolate: bool,
 

@@ -10,11 +10,11 @@ use serde_json::json;
 use std::path::PathBuf;
 use taktwerk_lab::chart::Chart;
 use taktwerk_lab::experiment::{invalid, unsteady};
-use taktwerk_lab::figures;
 use taktwerk_lab::measurement::{Measurement, cpu_conditions, group};
 use taktwerk_lab::outcome::{Grid, Outcome, interval};
 use taktwerk_lab::place::PlaceError;
-use taktwerk_lab::scenario::{Condition, Kind, Labels, Scenario, Threshold};
+use taktwerk_lab::scenario::{Condition, Kind, Labels, Scenario};
+use taktwerk_lab::thresholds;
 
 /// Arguments of `taktwerk lab run`.
 #[derive(Debug, Args)]
@@ -23,7 +23,7 @@ pub(crate) struct RunArgs {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Where to write a report; none is written by default.
+    /// Write a report to this file.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -109,34 +109,6 @@ pub(super) fn outcome(measurements: &[Measurement]) -> Option<Outcome> {
     Some(outcome)
 }
 
-/// Thresholds that do not hold, in words.
-fn broken(thresholds: &[Threshold], measurements: &[Measurement]) -> Vec<String> {
-    let mut broken = Vec::new();
-    let groups = group(measurements);
-    let labels = Labels::of(groups.iter().map(|group| group.condition));
-    for (group, label) in groups.iter().zip(labels.iter()) {
-        for threshold in thresholds {
-            let Some(value) = group.mean(&threshold.metric) else {
-                broken.push(format!("{label}: there is no figure {}", threshold.metric));
-                continue;
-            };
-            let is_high = threshold.below.is_some_and(|below| value >= below);
-            let is_low = threshold.above.is_some_and(|above| value <= above);
-            if is_high || is_low {
-                let (word, limit) =
-                    if is_high { ("below", threshold.below) } else { ("above", threshold.above) };
-                broken.push(format!(
-                    "{label}: {} is {} and should be {word} {}",
-                    threshold.metric,
-                    figures::number(value),
-                    figures::number(limit.unwrap_or_default())
-                ));
-            }
-        }
-    }
-    broken
-}
-
 /// Whose it is to mend that something cannot be measured.
 fn impossible(error: PlaceError) -> Failure {
     match &error {
@@ -193,14 +165,17 @@ pub(crate) fn run(arguments: &RunArgs, output: Output, interrupt: &Interrupt) ->
             finished.run
         );
     }
-    let outcome =
+    let mut outcome =
         outcome(&measurements).ok_or_else(|| Failure::Usage(format!("{file} has nothing to measure")))?;
+    outcome.findings = thresholds::judge(&scenario.thresholds, &measurements);
+    let failed = outcome.findings.iter().filter(|finding| finding.holds == Some(false));
+    let broken: Vec<String> =
+        failed.map(|finding| format!("{}: {}", finding.claim, finding.evidence)).collect();
     let run = finished.store.choose(Some(&finished.run.to_string()))?;
     let outcomes = [outcome];
     if let Some(path) = &arguments.output {
         report::write(path, &run, &outcomes)?;
     }
-    let broken = broken(&scenario.thresholds, &measurements);
     if output.is_json() {
         output.document(&json!({"run": run, "outcomes": outcomes, "broken": broken}))?;
     } else {
@@ -290,20 +265,5 @@ mod tests {
             scenario(&[10]).into_iter().map(|condition| (String::new(), condition)).collect();
         let (ours, others) = planned(all, &now);
         assert_eq!((ours.len(), ours[0].condition.clients, others), (1, 10, 1));
-    }
-
-    #[test]
-    fn thresholds_are_checked_against_the_mean() {
-        let condition = Scenario::new("x", LoadSpec::new(Kind::Read)).conditions().remove(0);
-        let make = |value: f64, repetition| {
-            Measurement::from_document("", condition.clone(), repetition, json!({"a": value}))
-        };
-        let measurements = [make(1.0, 0), make(3.0, 1)];
-        let threshold = |below, above| Threshold { metric: "a".into(), below, above };
-        assert!(broken(&[threshold(Some(2.5), Some(1.5))], &measurements).is_empty());
-        assert_eq!(broken(&[threshold(Some(2.0), None), threshold(None, Some(2.0))], &measurements).len(), 2);
-        let missing = Threshold { metric: "b".into(), below: Some(1.0), above: None };
-        assert!(broken(&[missing], &measurements)[0].contains("no figure b"));
-        assert!(outcome(&measurements).unwrap().text().contains("taktwerk"));
     }
 }

@@ -21,28 +21,28 @@ use taktwerk_lab::store::{Run, Store};
 /// Options of everything that measures.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct SessionArgs {
-    /// What to call the run; a name that is taken gets a number behind it.
+    /// Name of the run; a number is appended if the name is taken.
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
 
-    /// Go on with this run (name or number), which was interrupted: measure only what it lacks. With more --repetitions
-    /// it adds to a run that was complete.
+    /// Resume this interrupted run (name or number) and measure only what is missing. With more --repetitions, extend a
+    /// complete run.
     #[arg(long, value_name = "RUN", conflicts_with = "name")]
     resume: Option<String>,
 
-    /// With --resume: the run was begun in another container, and has ended there. That cannot be seen from here.
+    /// With --resume: take over a run that was started in another container and has ended there.
     #[arg(long, requires = "resume")]
     take_over: bool,
 
-    /// Write each measurement to a file as it comes, one JSON document per line; - is standard output.
+    /// Write each measurement to a file at once, one JSON document per line; - for standard output.
     #[arg(long, value_name = "FILE")]
     stream: Option<PathBuf>,
 
-    /// Another build of this program, to be measured instead of this one.
+    /// Measure this build of the program instead of the present one.
     #[arg(long, value_name = "FILE")]
     pub(crate) program: Option<PathBuf>,
 
-    /// Show the run on the whole terminal while it goes on: progress, figures so far, CPUs.
+    /// Show progress, figures and CPUs on the whole terminal during the run.
     #[arg(long)]
     tui: bool,
 
@@ -344,8 +344,8 @@ fn remove_parts(path: &Path) {
                 let _ = std::fs::remove_file(entry.path());
             }
             Some(Fate::Unknown) => tracing::warn!(
-                "{} is of another container, whose processes cannot be seen from here: remove it if nobody there writes {name} \
-                 any more",
+                "{} belongs to another container, whose processes cannot be seen from here: remove it if no \
+                 program there writes {name} any more",
                 entry.path().display()
             ),
             Some(Fate::Runs) | None => {}

@@ -93,7 +93,7 @@ fn searcher(said: &str) -> Blame {
         "this machine has no more for the load generator: raise its limit of open files (ulimit -n), or search with --most \
          below this load"
     } else {
-        "that is no limit of the server: mend it and search again"
+        "that is no limit of the server: fix it and search again"
     };
     Blame::Searcher(format!("{said}; {advice}"))
 }

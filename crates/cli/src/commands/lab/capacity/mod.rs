@@ -90,8 +90,8 @@ pub(crate) struct CapacityArgs {
     #[arg(short = 'I', long, value_name = "MS", default_value = "100", value_parser = span::millis)]
     interval: Duration,
 
-    /// How often the server changes the values; without it, items are compared with the median item, and with what items
-    /// received under the first load.
+    /// Interval at which the server changes the values, in milliseconds. Default: items are compared with the median
+    /// item and with the first load.
     #[arg(long, value_name = "MS", value_parser = span::millis)]
     update: Option<Duration>,
 
@@ -99,12 +99,12 @@ pub(crate) struct CapacityArgs {
     #[arg(short, long, value_name = "SPAN", default_value = "3s", value_parser = span::seconds)]
     duration: Duration,
 
-    /// End the search when it has taken this long, with what it has found; the load that is being tried is finished.
+    /// Stop the search after this time and report what was found; the present load is finished.
     #[arg(long, value_name = "SPAN", default_value = "5m", value_parser = span::seconds)]
     within: Duration,
 
-    /// What to monitor: a NodeId or a browse path with * and ?; may be given several times. Without it, variables are looked
-    /// for whose values change every interval. Items are spread over them.
+    /// NodeId or browse path (with * and ?) to monitor; items are spread over the nodes. Can be repeated. Default:
+    /// variables whose values change in every interval.
     #[arg(long, value_name = "NODE")]
     nodes: Vec<NodeSpec>,
 
@@ -112,12 +112,12 @@ pub(crate) struct CapacityArgs {
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     most: u64,
 
-    /// For a plant that is running: reads only, grows slowly from one, and ends when the server answers others more slowly,
-    /// twice; a load that lets others wait for a second is ended at once.
+    /// For a running plant: read only, increase the load slowly, and stop when responses to other clients become slower
+    /// twice. A load that delays others by a second is stopped at once.
     #[arg(long)]
     safe: bool,
 
-    /// Write the document on core capacities to a file.
+    /// Write the core capacities to this file.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -426,7 +426,7 @@ fn strain(rest: f64, now: f64) -> Option<Verdict> {
         if now.is_finite() { format!("took {}", figures::micros(now)) } else { "got no answer".to_owned() }
     };
     is_beyond(STRAIN).then(|| Verdict::NotSustained {
-        why: format!("somebody else's Read {} beside it, and {} at rest", waited(), figures::micros(rest)),
+        why: format!("another client's Read {} under load, and {} at rest", waited(), figures::micros(rest)),
         clear: is_beyond(GREAT_STRAIN),
     })
 }
@@ -441,7 +441,7 @@ fn weigh(measured: Verdict, rest: f64, noticed: Option<Noticed>) -> (Verdict, bo
             _ => "got no answer".to_owned(),
         };
         let ended = if noticed.is_ended { ", so that it was ended" } else { "" };
-        let why = format!("somebody else's Read {waited} beside it{ended}");
+        let why = format!("another client's Read {waited} under load{ended}");
         return (Verdict::NotSustained { why, clear: true }, true);
     }
     match strain(rest, noticed.middle_us) {
@@ -579,8 +579,8 @@ fn others(rest: f64, tried: &[Tried]) -> Option<String> {
     let most = |of: fn(&Noticed) -> f64| noticed.iter().map(of).reduce(f64::max);
     let (middle, longest) = (most(|one| one.middle_us)?, most(|one| one.longest_us)?);
     Some(format!(
-        "somebody else's Reads took {} at rest, and {} at most beside loads that were sustained (the median of each); one took {}, \
-         with setting up",
+        "another client's Reads took {} at rest and at most {} under sustained loads (the median of each); one \
+         took {}, including setup",
         figures::micros(rest),
         figures::micros(middle),
         figures::micros(longest)
@@ -650,7 +650,7 @@ fn print(
     });
     meaning.push_str(", or as many as under the first load, where that is more");
     meaning.push_str(if arguments.safe {
-        "; nobody else was answered much later; safe mode does not come back to a load between the two"
+        "; other clients were not slowed down; safe mode does not try loads between the two"
     } else {
         "; the bracket is narrower than 10 % unless the search ended before"
     });
@@ -711,7 +711,7 @@ mod tests {
         assert!(why(&verdict).contains("1.23 s") && is_great, "{verdict:?}");
         let (verdict, is_great) = weigh(Verdict::Sustained, 140.0, noticed(150.0, f64::INFINITY, true));
         assert!(
-            why(&verdict).ends_with("no answer beside it, so that it was ended") && is_great,
+            why(&verdict).ends_with("no answer under load, so that it was ended") && is_great,
             "{verdict:?}"
         );
         // Who needs a second at rest may wait for longer.

@@ -162,7 +162,7 @@ fn read_on(
                 with(&|reads| reads.answered.push((sent, took)));
             }
             Err(error) => {
-                tracing::info!("somebody else's Read: {error}");
+                tracing::info!("another client's Read: {error}");
                 with(&|reads| (reads.waiting, reads.has_failed) = (None, true));
                 with(&|reads| reads.answered.push((sent, f64::INFINITY)));
             }

@@ -20,13 +20,13 @@ use taktwerk_lab::table::{Align, Table};
 /// What can be done with peers.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PeersCommand {
-    /// Which there are, which are installed, and what is missing for the others.
+    /// List the peers, which are installed, and what the others need.
     List(ListArgs),
     /// Install peers from their ordinary registries, at the pinned versions.
     Install(InstallArgs),
-    /// Start installed peers and speak to them.
+    /// Start installed peers and connect to them.
     Check(CheckArgs),
-    /// Run one until interrupted.
+    /// Run a peer until interrupted.
     Run(RunArgs),
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct ListArgs {
 /// Arguments of `lab peers install`.
 #[derive(Debug, Args)]
 pub(crate) struct InstallArgs {
-    /// Which; `all` installs what it can.
+    /// Peers to install, or all.
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
     #[command(flatten)]
@@ -64,7 +64,7 @@ pub(crate) struct InstallArgs {
 /// Arguments of `lab peers check`.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// Which; without names all that are installed.
+    /// Peers to check. Default: all installed ones.
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     #[command(flatten)]
@@ -76,7 +76,7 @@ pub(crate) struct CheckArgs {
 pub(crate) struct RunArgs {
     /// Which.
     name: String,
-    /// Port to listen on; 0 takes a free one.
+    /// Port to listen on; 0 for any free port.
     #[arg(long, default_value_t = 0)]
     port: u16,
     /// Address to listen on.
@@ -85,7 +85,7 @@ pub(crate) struct RunArgs {
     /// Double variables.
     #[arg(long, value_name = "N", default_value_t = 100)]
     variables: u32,
-    /// How often all of them change; 0 is never.
+    /// Interval at which all of them change; 0 for never.
     #[arg(long, value_name = "SPAN", default_value = "100ms", value_parser = span::millis)]
     update: Duration,
     /// CPU to run on.

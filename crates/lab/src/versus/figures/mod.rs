@@ -10,9 +10,9 @@ mod slow_reader;
 mod subscribe;
 mod sustained;
 
-use super::report::Row;
+use super::row::Row;
 use super::samples::{Quantities, Samples, Side};
-use super::stand::{Stand, StandError};
+use super::stand::{Programs, Stand, VersusError};
 
 /// One figure: how to measure it once, and what its repetitions mean.
 pub(super) trait Figure {
@@ -23,7 +23,12 @@ pub(super) trait Figure {
     fn sides(&self) -> &[Side];
 
     /// Measures one side once.
-    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError>;
+    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, VersusError>;
+
+    /// What this machine lacks to measure it.
+    fn lacks(&self, _programs: &Programs) -> Option<&'static str> {
+        None
+    }
 
     /// The rows of the table.
     fn judge(&self, samples: &Samples) -> Vec<Row>;

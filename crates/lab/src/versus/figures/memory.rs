@@ -1,9 +1,9 @@
 //! Memory: of an idle server, per session, and per monitored item with its node.
 
 use super::Figure;
-use crate::versus::report::{Required, Row, Unit};
+use crate::versus::row::{Required, Row, Unit};
 use crate::versus::samples::{Quantities, Samples, Side};
-use crate::versus::stand::{Stand, StandError, settled};
+use crate::versus::stand::{Programs, Stand, VersusError, settled};
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(120);
@@ -23,7 +23,7 @@ impl Figure for PerSession {
         &SERVERS
     }
 
-    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError> {
+    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, VersusError> {
         let clients: u32 = if self.quick { 200 } else { 1_000 };
         let server = stand.server(side, 0, 0)?;
         let before = settled(&server)?;
@@ -38,7 +38,7 @@ impl Figure for PerSession {
     fn judge(&self, samples: &Samples) -> Vec<Row> {
         let row = Row::new("session-rss", "RSS per session with subscription", Unit::Bytes)
             .figures(samples.median(Side::Ours, "bytes"), samples.median(Side::Peer, "bytes"), None)
-            .absolute(Required::AtMost(16_000.0), "≤ 16 kB");
+            .absolute(samples.of(Side::Ours, "bytes"), Required::AtMost(16_000.0), "≤ 16 kB");
         vec![row]
     }
 }
@@ -55,9 +55,9 @@ impl Figure for PerItem {
         &SERVERS
     }
 
-    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError> {
+    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, VersusError> {
         let items: u32 = 100_000;
-        let rss = |items: u32| -> Result<f64, StandError> {
+        let rss = |items: u32| -> Result<f64, VersusError> {
             let server = stand.server(side, items as usize, 1_000)?;
             let items = items.to_string();
             // Slow changes: memory is asked for, not speed.
@@ -87,7 +87,7 @@ impl Figure for PerItem {
     fn judge(&self, samples: &Samples) -> Vec<Row> {
         let row = Row::new("item-rss", "RSS per monitored item with node", Unit::Bytes)
             .figures(samples.median(Side::Ours, "bytes"), samples.median(Side::Peer, "bytes"), None)
-            .absolute(Required::AtMost(350.0), "≤ 350 B");
+            .absolute(samples.of(Side::Ours, "bytes"), Required::AtMost(350.0), "≤ 350 B");
         vec![row]
     }
 }
@@ -102,11 +102,18 @@ impl Figure for Idle {
         "idle-rss"
     }
 
+    fn lacks(&self, programs: &Programs) -> Option<&'static str> {
+        programs
+            .library
+            .is_none()
+            .then_some("the example `minimal` is missing: `cargo xtask versus` builds it")
+    }
+
     fn sides(&self) -> &[Side] {
         &SERVERS
     }
 
-    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError> {
+    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, VersusError> {
         let command = settled(&stand.server(side, 0, 0)?)?.rss as f64;
         let library = match side {
             Side::Peer => command,
@@ -124,8 +131,11 @@ impl Figure for Idle {
             )
         };
         vec![
-            row("idle-rss", "idle RSS, program with the library", "library")
-                .absolute(Required::AtMost(8_000_000.0), "≤ 8 MB"),
+            row("idle-rss", "idle RSS, program with the library", "library").absolute(
+                samples.of(Side::Ours, "library"),
+                Required::AtMost(8_000_000.0),
+                "≤ 8 MB",
+            ),
             row("idle-rss-command", "idle RSS, taktwerk serve", "command").for_information(),
         ]
     }

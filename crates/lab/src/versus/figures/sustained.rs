@@ -2,9 +2,9 @@
 
 use super::Figure;
 use super::subscribe::every_value;
-use crate::versus::report::{Required, Row, Unit};
+use crate::versus::row::{Required, Row, Unit};
 use crate::versus::samples::{Quantities, Samples, Side};
-use crate::versus::stand::{Stand, StandError};
+use crate::versus::stand::{Stand, VersusError};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ impl Sustained {
     }
 
     /// Whether `items` signals hold.
-    fn holds(&self, side: Side, items: usize, stand: &Stand) -> Result<bool, StandError> {
+    fn holds(&self, side: Side, items: usize, stand: &Stand) -> Result<bool, VersusError> {
         let server = stand.server(side, items, 100)?;
         let count = items.to_string();
         // 99 % of the worst item needs a hundred cycles to mean anything.
@@ -44,10 +44,13 @@ impl Sustained {
         let outcome = match result {
             Ok(outcome) => outcome,
             // Beyond its limit a server may not even create all items, or leave some silent: that is "does not hold".
-            Err(StandError::Failed { line, status, stderr }) => {
-                eprintln!("  {side}: {items} signals: no ({})", stderr.lines().last().unwrap_or(&status));
+            Err(VersusError::Failed { line, status, stderr }) => {
+                stand.note(&format!(
+                    "{side}: {items} signals: no ({})",
+                    stderr.lines().last().unwrap_or(&status)
+                ));
                 return if stderr.contains("load generator") {
-                    Err(StandError::Failed { line, status, stderr })
+                    Err(VersusError::Failed { line, status, stderr })
                 } else {
                     Ok(false)
                 };
@@ -59,22 +62,22 @@ impl Sustained {
         let lost = outcome.number("/progress/overflows")? + outcome.number("/progress/bad")?;
         let enough = if self.quick { 0.97 } else { 0.99 };
         let holds = worst >= enough && lost == 0.0 && late <= 150.0;
-        eprintln!(
-            "  {side}: {items} signals: {} (worst item {:.1} %, p99 cycle {late:.0} ms, server {:.0} %, load {:.0} %)",
+        stand.note(&format!(
+            "{side}: {items} signals: {} (worst item {:.1} %, p99 cycle {late:.0} ms, server {:.0} %, load {:.0} %)",
             if holds { "yes" } else { "no" },
             worst * 100.0,
             outcome.number("/server/cpu_percent")?,
             outcome.number("/generator/cpu_percent")?,
-        );
+        ));
         Ok(holds)
     }
 
-    fn search(&self, side: Side, stand: &Stand) -> Result<usize, StandError> {
+    fn search(&self, side: Side, stand: &Stand) -> Result<usize, VersusError> {
         let first = if side == Side::Ours { 150_000 } else { 20_000 };
         // Coarse steps until the first answer is bracketed, then fine ones.
         let (first, coarse) = self.last.get(&side).map_or((first, COARSE), |last| (*last, STEP));
         largest(first, coarse, |items| self.holds(side, items, stand))?
-            .ok_or(StandError::Nothing { least: LEAST })
+            .ok_or(VersusError::Nothing { least: LEAST })
     }
 }
 
@@ -121,7 +124,7 @@ impl Figure for Sustained {
         &[Side::Ours, Side::Peer]
     }
 
-    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError> {
+    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, VersusError> {
         let items = self.search(side, stand)?;
         self.last.insert(side, items);
         Ok(vec![("per_second", items as f64 * PER_SECOND)])

@@ -1,13 +1,11 @@
-//! The table for people and the document for programs.
+//! One figure of a comparison with its verdict, the table for people, and the document for programs.
 
 use super::samples::Samples;
+use crate::figures;
+use crate::machine::Machine;
+use crate::statistics::{bootstrap_ci95, mean_ci95, median, median_ratio, within};
+use crate::table::{Align, Table};
 use serde_json::{Value, json};
-use taktwerk_lab::figures;
-use taktwerk_lab::machine::Machine;
-use taktwerk_lab::table::{Align, Table};
-
-/// Instead of a requirement, in rows that are there to be looked at.
-const NOTHING_REQUIRED: &str = "–";
 
 /// The unit of a row's figures.
 #[derive(Debug, Clone, Copy)]
@@ -38,8 +36,8 @@ impl Unit {
 }
 
 /// One line of the table.
-#[derive(Debug)]
-pub(super) struct Row {
+#[derive(Debug, Clone)]
+pub struct Row {
     id: &'static str,
     what: String,
     unit: Unit,
@@ -48,8 +46,10 @@ pub(super) struct Row {
     floor: Option<f64>,
     ratio: Option<f64>,
     interval: Option<(f64, f64)>,
-    required: String,
-    holds: bool,
+    /// What must hold, in words; `None` in rows for information.
+    required: Option<String>,
+    /// The verdict by the laboratory's one rule; `None` is open.
+    holds: Option<bool>,
     problems: Vec<String>,
     doubt: Option<&'static str>,
     samples: Value,
@@ -63,10 +63,11 @@ pub(super) enum Required {
 }
 
 impl Required {
-    fn holds(self, value: f64) -> bool {
+    /// The verdict on an interval.
+    fn judge(self, (low, high): (f64, f64)) -> Option<bool> {
         match self {
-            Self::AtMost(limit) => value <= limit,
-            Self::AtLeast(limit) => value >= limit,
+            Self::AtMost(limit) => within((low, high), limit),
+            Self::AtLeast(limit) => within((-high, -low), -limit),
         }
     }
 
@@ -79,7 +80,7 @@ impl Required {
 }
 
 impl Row {
-    /// A row with its medians; it does not hold until a condition is given.
+    /// A row; its verdict is open until a requirement is given.
     pub(super) fn new(id: &'static str, what: impl Into<String>, unit: Unit) -> Self {
         Self {
             id,
@@ -90,8 +91,8 @@ impl Row {
             floor: None,
             ratio: None,
             interval: None,
-            required: String::new(),
-            holds: false,
+            required: None,
+            holds: None,
             problems: Vec::new(),
             doubt: None,
             samples: Value::Null,
@@ -104,30 +105,35 @@ impl Row {
         self
     }
 
-    /// Requires the ratio of two series' medians: `of` names what ours is divided by.
+    /// Requires the ratio of two series' medians: `of` names what ours is divided by. The interval of the ratio decides.
     pub(super) fn ratio(mut self, ours: &[f64], other: &[f64], required: Required, of: &str) -> Self {
-        if let Some((ratio, interval)) = taktwerk_lab::statistics::median_ratio(ours, other) {
+        if let Some((ratio, interval)) = median_ratio(ours, other) {
             self.ratio = Some(ratio);
             self.interval = Some(interval);
+            self.holds = required.judge(interval);
         }
-        self.holds = self.ratio.is_some_and(|ratio| required.holds(ratio));
-        self.required = required.show(of);
+        self.required = Some(required.show(of));
         self
     }
 
     /// Requires nothing.
     pub(super) fn for_information(mut self) -> Self {
         self.ratio = self.ours.zip(self.peer).map(|(ours, peer)| ours / peer);
-        self.holds = true;
-        NOTHING_REQUIRED.clone_into(&mut self.required);
         self
     }
 
-    /// Requires our own figure.
-    pub(super) fn absolute(mut self, required: Required, shown: &str) -> Self {
+    /// Requires our own figure. The interval of its median decides.
+    pub(super) fn absolute(mut self, ours: &[f64], required: Required, shown: &str) -> Self {
         self.ratio = self.ours.zip(self.peer).map(|(ours, peer)| ours / peer);
-        self.holds = self.ours.is_some_and(|ours| required.holds(ours));
-        self.required = shown.to_owned();
+        self.holds = median_ci95(ours).and_then(|interval| required.judge(interval));
+        self.required = Some(shown.to_owned());
+        self
+    }
+
+    /// Requires our own figure of a single measurement that is long enough to stand for itself.
+    pub(super) fn once(mut self, required: Required, shown: &str) -> Self {
+        self.holds = self.ours.and_then(|value| required.judge((value, value)));
+        self.required = Some(shown.to_owned());
         self
     }
 
@@ -135,22 +141,40 @@ impl Row {
     pub(super) fn and_only_if(mut self, is_credible: bool, otherwise: &'static str) -> Self {
         if !is_credible {
             self.doubt = Some(otherwise);
-            self.holds = false;
         }
         self
     }
 
-    /// Adds what could not be measured: a row with too few repetitions does not hold.
+    /// Adds what could not be measured: the verdict of a row with too few repetitions is open.
     pub(super) fn with_problems(mut self, samples: &Samples) -> Self {
         self.problems = samples.problems().iter().map(|(side, what)| format!("{side}: {what}")).collect();
         self.problems.extend(self.doubt.map(str::to_owned));
         self.samples = samples.document();
-        self.holds &= self.problems.is_empty();
+        if !self.problems.is_empty() {
+            self.holds = None;
+        }
         self
     }
 
-    pub(super) fn holds(&self) -> bool {
+    /// The verdict; `None` if it is open or nothing is required.
+    #[must_use]
+    pub fn holds(&self) -> Option<bool> {
         self.holds
+    }
+
+    /// What went wrong while it was measured.
+    #[must_use]
+    pub fn problems(&self) -> &[String] {
+        &self.problems
+    }
+
+    fn verdict(&self) -> &'static str {
+        match (self.required.is_some(), self.holds) {
+            (false, _) => "–",
+            (true, Some(true)) => "yes",
+            (true, Some(false)) => "NO",
+            (true, None) => "open",
+        }
     }
 
     fn document(&self) -> Value {
@@ -171,8 +195,18 @@ impl Row {
     }
 }
 
+/// The interval at 95 % of a median: by bootstrap from four values on, or else of the mean.
+fn median_ci95(values: &[f64]) -> Option<(f64, f64)> {
+    const RESAMPLED: usize = 4;
+    if values.len() < RESAMPLED {
+        return mean_ci95(values);
+    }
+    bootstrap_ci95(values, &[1.0], |values, _| median(values))
+}
+
 /// The table, with what went wrong below it.
-pub(super) fn table(rows: &[Row]) -> String {
+#[must_use]
+pub fn table(rows: &[Row]) -> String {
     // PubSub is compared with several: the row says with whom.
     let is_pubsub = rows.iter().any(|row| row.id.starts_with("pubsub"));
     let mut table = Table::new(&[
@@ -191,13 +225,8 @@ pub(super) fn table(rows: &[Row]) -> String {
             row.unit.show(row.peer),
             row.unit.show(row.floor),
             row.ratio.map_or_else(|| "–".to_owned(), figures::number),
-            row.required.clone(),
-            match row.holds {
-                true if row.required == NOTHING_REQUIRED => NOTHING_REQUIRED,
-                true => "yes",
-                false => "NO",
-            }
-            .to_owned(),
+            row.required.clone().unwrap_or_else(|| "–".to_owned()),
+            row.verdict().to_owned(),
         ]);
     }
     let mut text = table.to_string();
@@ -212,13 +241,13 @@ pub(super) fn table(rows: &[Row]) -> String {
 /// The document.
 pub(super) fn document(rows: &[Row], repetitions: usize, quick: bool, load_average: f64) -> Value {
     json!({
-        "tool": "xtask versus",
+        "tool": "versus",
         "peer": "open62541",
         "machine": Machine::this(),
         "load_average_at_start": load_average,
         "repetitions": repetitions,
         "quick": quick,
-        "holds": rows.iter().all(Row::holds),
+        "fails": rows.iter().any(|row| row.holds == Some(false)),
         "rows": rows.iter().map(Row::document).collect::<Vec<_>>(),
     })
 }
@@ -228,25 +257,49 @@ mod tests {
     use super::*;
     use crate::versus::samples::Side;
 
+    fn row(ours: &[f64], peer: &[f64]) -> Row {
+        let row = Row::new("x", "a row", Unit::Micros).figures(median(ours), median(peer), None);
+        row.ratio(ours, peer, Required::AtMost(0.2), "of the peer")
+    }
+
     #[test]
-    fn a_row_holds_by_its_ratio_and_without_problems() {
-        let row = || {
-            Row::new("x", "a row", Unit::Micros).figures(Some(1.0), Some(10.0), None).ratio(
-                &[1.0, 1.1],
-                &[10.0, 10.5],
-                Required::AtMost(0.2),
-                "of the peer",
-            )
+    fn the_interval_of_the_ratio_decides() {
+        let peer = [10.0, 10.1, 10.2, 10.3, 10.4];
+        assert_eq!(row(&[1.0, 1.1, 1.0, 1.1, 1.0], &peer).holds(), Some(true));
+        assert_eq!(row(&[3.0, 3.1, 3.0, 3.1, 3.0], &peer).holds(), Some(false));
+        // A ratio of about the limit: more repetitions are needed.
+        assert_eq!(row(&[1.5, 2.5, 2.0, 1.8, 2.3], &peer).holds(), None);
+        assert_eq!(row(&[1.0], &[10.0]).holds(), None, "one measurement decides nothing");
+        assert_eq!(row(&[], &peer).holds(), None);
+    }
+
+    #[test]
+    fn own_figures_are_judged_by_their_interval_too() {
+        let absolute = |values: &[f64], required| {
+            Row::new("x", "a row", Unit::Count)
+                .figures(median(values), None, None)
+                .absolute(values, required, "…")
         };
+        assert_eq!(absolute(&[0.0; 5], Required::AtMost(0.0)).holds(), Some(true));
+        assert_eq!(absolute(&[4.9, 5.0, 5.1, 5.2, 4.8], Required::AtLeast(5.0)).holds(), None);
+        assert_eq!(absolute(&[6.0, 6.1, 6.0, 6.2, 6.1], Required::AtLeast(5.0)).holds(), Some(true));
+        assert_eq!(absolute(&[4.0, 4.1, 4.0, 4.2, 4.1], Required::AtLeast(5.0)).holds(), Some(false));
+        assert_eq!(absolute(&[4.0, 4.1], Required::AtMost(5.0)).holds(), Some(true));
+        assert_eq!(absolute(&[4.0], Required::AtMost(5.0)).holds(), None);
+    }
+
+    #[test]
+    fn what_could_not_be_measured_leaves_a_row_open() {
         let mut samples = Samples::default();
-        assert!(row().with_problems(&samples).holds());
+        let good = || row(&[1.0, 1.1, 1.0, 1.1, 1.0], &[10.0; 5]);
+        assert_eq!(good().with_problems(&samples).holds(), Some(true));
         samples.problem(Side::Peer, "the generator was late".into());
-        let bad = row().with_problems(&samples);
-        assert!(!bad.holds());
+        let bad = good().with_problems(&samples);
+        assert_eq!(bad.holds(), None);
         let text = table(&[bad]);
-        assert!(text.contains("NO") && text.contains("x: open62541: the generator was late"), "{text}");
-        assert!(
-            !Row::new("y", "nothing measured", Unit::Count).absolute(Required::AtMost(1.0), "≤ 1").holds()
-        );
+        assert!(text.contains("open") && text.contains("x: open62541: the generator was late"), "{text}");
+        let doubted = good().and_only_if(false, "noise").with_problems(&Samples::default());
+        assert_eq!((doubted.holds(), doubted.problems().len()), (None, 1));
+        assert!(table(&[Row::new("y", "a figure", Unit::Count).for_information()]).contains('–'));
     }
 }

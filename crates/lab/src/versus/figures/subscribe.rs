@@ -1,9 +1,9 @@
 //! Server CPU of subscriptions: per signal, over a thousand clients, and per extra publish cycle.
 
 use super::Figure;
-use crate::versus::report::{Required, Row, Unit};
+use crate::versus::row::{Required, Row, Unit};
 use crate::versus::samples::{Quantities, Samples, Side};
-use crate::versus::stand::{Outcome, Stand, StandError};
+use crate::versus::stand::{Outcome, Stand, VersusError};
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(120);
@@ -16,7 +16,7 @@ fn subscribe(
     items: usize,
     clients: usize,
     quick: bool,
-) -> Result<Outcome, StandError> {
+) -> Result<Outcome, VersusError> {
     let server = stand.server(side, items, 100)?;
     let (items, clients) = (items.to_string(), clients.to_string());
     let seconds = if quick { "4" } else { "10" };
@@ -61,7 +61,7 @@ impl Figure for PerSignal {
         &SERVERS
     }
 
-    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError> {
+    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, VersusError> {
         let outcome = subscribe(stand, side, 10_000, 1, self.quick)?;
         Ok(vec![
             ("cpu_per_signal", outcome.number("/server/cpu_us_per_signal")?),
@@ -103,7 +103,7 @@ impl Figure for ManyClients {
         &[Side::Floor, Side::Ours, Side::Peer]
     }
 
-    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError> {
+    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, VersusError> {
         if side == Side::Floor {
             // One percent of a core is 10 000 µs in each second.
             return Ok(vec![(
@@ -150,7 +150,7 @@ impl Figure for Spread {
         &[Side::Floor, Side::Ours, Side::Peer]
     }
 
-    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError> {
+    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, VersusError> {
         if side == Side::Floor {
             return Ok(vec![("per_cycle", bare_cycle_us(stand, "30", "300", self.quick)?)]);
         }
@@ -193,7 +193,7 @@ impl Figure for Spread {
 }
 
 /// Server CPU in µs of one bare receive and send at a rate over all connections.
-fn bare_cycle_us(stand: &Stand, connections: &str, rate: &str, quick: bool) -> Result<f64, StandError> {
+fn bare_cycle_us(stand: &Stand, connections: &str, rate: &str, quick: bool) -> Result<f64, VersusError> {
     let seconds = if quick { "4" } else { "10" };
     let arguments = [
         "--send-recv-cost",

@@ -3,9 +3,9 @@
 
 use super::Figure;
 use super::subscribe::every_value;
-use crate::versus::report::{Required, Row, Unit};
+use crate::versus::row::{Required, Row, Unit};
 use crate::versus::samples::{Quantities, Samples, Side};
-use crate::versus::stand::{Stand, StandError};
+use crate::versus::stand::{Stand, VersusError};
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(150);
@@ -26,7 +26,7 @@ impl Figure for Cpu {
         &[Side::Ours, Side::Peer]
     }
 
-    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError> {
+    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, VersusError> {
         let seconds = if self.quick { "2" } else { "5" };
         if side == Side::Peer {
             // 330 floats fit a frame, as ours do; and all of them in one message, which only the loopback carries whole.
@@ -103,7 +103,7 @@ impl Figure for Rate {
         &[Side::Ours]
     }
 
-    fn measure(&mut self, _: Side, stand: &Stand) -> Result<Quantities, StandError> {
+    fn measure(&mut self, _: Side, stand: &Stand) -> Result<Quantities, VersusError> {
         let seconds = if self.quick { "2" } else { "5" };
         let arguments =
             [UNICAST, "--signals", "100000", "-I", "10", "-d", seconds, "--rounds", "1", "--no-bare"];
@@ -120,8 +120,11 @@ impl Figure for Rate {
             Row::new(self.id(), what, unit).figures(samples.median(Side::Ours, name), None, None)
         };
         vec![
-            own("signals from one core", Unit::PerSecond, "per_second")
-                .absolute(Required::AtLeast(5e6), "≥ 5 000 000/s"),
+            own("signals from one core", Unit::PerSecond, "per_second").absolute(
+                samples.of(Side::Ours, "per_second"),
+                Required::AtLeast(5e6),
+                "≥ 5 000 000/s",
+            ),
             own("  CPU of that core", Unit::Percent, "cpu_percent").for_information(),
             own("  cycles and messages lost", Unit::Count, "lost").for_information(),
         ]
@@ -146,7 +149,7 @@ impl Figure for Period {
         &[Side::Ours, Side::Peer]
     }
 
-    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError> {
+    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, VersusError> {
         let seconds = if self.quick { "2" } else { "5" };
         if side == Side::Peer {
             let arguments = ["--signals", "100", "--interval", "1", "--seconds", seconds];
@@ -194,7 +197,11 @@ impl Figure for Period {
         rows.push(
             Row::new(self.id(), "cycles lost at 1 ms", Unit::Percent)
                 .figures(samples.median(Side::Ours, "lost"), samples.median(Side::Peer, "lost"), bare)
-                .absolute(Required::AtMost(bare.unwrap_or(0.0) * 1.2), "≤ 1.20 of floor"),
+                .absolute(
+                    samples.of(Side::Ours, "lost"),
+                    Required::AtMost(bare.unwrap_or(0.0) * 1.2),
+                    "≤ 1.20 of floor",
+                ),
         );
         rows.push(
             Row::new(self.id(), "  of these not asleep", Unit::Percent)
@@ -227,7 +234,7 @@ impl Figure for Growth {
         &[Side::Ours]
     }
 
-    fn measure(&mut self, _: Side, stand: &Stand) -> Result<Quantities, StandError> {
+    fn measure(&mut self, _: Side, stand: &Stand) -> Result<Quantities, VersusError> {
         let seconds = if self.quick { "2" } else { "4" };
         let mut quantities = Vec::new();
         for (signals, p50, p99, bare) in RATES {
@@ -289,7 +296,7 @@ impl Figure for Drift {
         &[Side::Ours]
     }
 
-    fn measure(&mut self, _: Side, stand: &Stand) -> Result<Quantities, StandError> {
+    fn measure(&mut self, _: Side, stand: &Stand) -> Result<Quantities, VersusError> {
         let mut quantities = Vec::new();
         if self.done {
             return Ok(quantities);
@@ -308,7 +315,7 @@ impl Figure for Drift {
         let row = |(interval, name): (&str, &'static str)| {
             Row::new(self.id(), format!("mean period error, {interval} ms, ppm"), Unit::Count)
                 .figures(samples.median(Side::Ours, name), None, None)
-                .absolute(Required::AtMost(1.0), "≤ 1 ppm")
+                .once(Required::AtMost(1.0), "≤ 1 ppm")
         };
         DRIFTS.into_iter().map(row).collect()
     }
@@ -328,7 +335,7 @@ impl Figure for Delivery {
         &[Side::Ours]
     }
 
-    fn measure(&mut self, _: Side, stand: &Stand) -> Result<Quantities, StandError> {
+    fn measure(&mut self, _: Side, stand: &Stand) -> Result<Quantities, VersusError> {
         let seconds = if self.quick { "4" } else { "8" };
         let arguments =
             ["--signals", "1", "-I", "100", "--update", "31", "-d", seconds, "--rounds", "1", "--no-bare"];
@@ -411,7 +418,7 @@ impl Figure for Clients {
         &[Side::Ours, Side::Peer]
     }
 
-    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError> {
+    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, VersusError> {
         let count = if self.quick { "20" } else { "100" };
         if side == Side::Peer {
             let arguments = ["--pattern", "fan", "-c", "1000", "-n", count];
@@ -456,7 +463,7 @@ impl Figure for Overhead {
         &[Side::Ours, Side::Peer]
     }
 
-    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError> {
+    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, VersusError> {
         let mut quantities = Vec::new();
         for (payload, name, count) in PAYLOADS {
             let arguments =

@@ -1,14 +1,14 @@
 //! The programs that are compared, where they run, and one measurement with them.
 
 use super::samples::Side;
+use super::{Event, Watch};
+use crate::pin::CpuList;
+use crate::process::{Process, ProcessError, Snapshot};
+use crate::program::{Program, ProgramError, Running};
 use serde_json::Value;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
-use taktwerk_lab::pin::CpuList;
-use taktwerk_lab::process::{Process, ProcessError, Snapshot};
-use taktwerk_lab::program::{Program, ProgramError, Running};
 
 /// CPU of the servers.
 const SERVER_CPU: usize = 0;
@@ -19,15 +19,13 @@ const START_LIMIT: Duration = Duration::from_secs(120);
 
 /// Why something could not be measured.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum StandError {
-    /// A tool or a build failed.
-    #[error("{what} failed ({status}); its output is above")]
-    Build {
-        /// Which.
-        what: &'static str,
-        /// How it ended.
-        status: String,
-    },
+pub enum VersusError {
+    /// The peer is not installed.
+    #[error("{0} does not exist: run `taktwerk lab peers install open62541`")]
+    NoPeer(PathBuf),
+    /// A program is missing that only a checkout has.
+    #[error("{0} is missing: `cargo xtask versus` builds it")]
+    NotHere(&'static str),
     /// The machine is too small.
     #[error("server and load each need a CPU of their own, and this process may only use CPU {0}")]
     Cpus(CpuList),
@@ -55,19 +53,19 @@ pub(super) enum StandError {
         /// Where in the document.
         pointer: String,
     },
+    /// The certificates that were just made cannot be listed.
+    #[error("cannot read {path}: {source}")]
+    Folder {
+        /// Where they should be.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// Nothing holds, however little it is.
     #[error("not even {least} signals hold, for the reasons above: that is no figure")]
     Nothing {
         /// What should hold at least.
         least: usize,
-    },
-    /// A file cannot be written.
-    #[error("cannot write {path}: {source}")]
-    Write {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
     },
 }
 
@@ -79,18 +77,27 @@ pub(super) struct Secured {
     pub(super) encrypts: bool,
 }
 
-/// Everything that is needed, built.
+/// Where the programs lie that are compared.
+#[derive(Debug, Clone)]
+pub struct Programs {
+    /// The `taktwerk` program: server and load generator.
+    pub taktwerk: PathBuf,
+    /// The folder with the peer's programs and the TCP floor, as `interop/open62541/build.sh` makes it.
+    pub peer: PathBuf,
+    /// A server with the library and nothing else.
+    pub library: Option<PathBuf>,
+    /// The benchmark that counts allocations.
+    pub allocations: Option<PathBuf>,
+    /// The floor of cryptography.
+    pub cipher: Option<PathBuf>,
+}
+
+/// The programs, where they run, and certificates for them.
 pub(super) struct Stand {
-    ours: PathBuf,
-    library: PathBuf,
-    peer: PathBuf,
-    peer_client: PathBuf,
-    peer_publisher: PathBuf,
-    floor: PathBuf,
-    allocations: PathBuf,
-    cipher: PathBuf,
+    programs: Programs,
     /// Certificates, made for this run.
     folder: PathBuf,
+    watch: Watch,
 }
 
 impl Drop for Stand {
@@ -108,8 +115,8 @@ pub(super) struct Outcome {
 
 impl Outcome {
     /// A number in the document.
-    pub(super) fn number(&self, pointer: &str) -> Result<f64, StandError> {
-        let missing = || StandError::Missing { line: self.line.clone(), pointer: pointer.to_owned() };
+    pub(super) fn number(&self, pointer: &str) -> Result<f64, VersusError> {
+        let missing = || VersusError::Missing { line: self.line.clone(), pointer: pointer.to_owned() };
         self.document.pointer(pointer).and_then(Value::as_f64).ok_or_else(missing)
     }
 }
@@ -118,96 +125,65 @@ impl Outcome {
 const KEYS: [&str; 4] = ["rsa2048", "p256", "p384", "ed25519"];
 
 impl Stand {
-    /// Builds the peer, the floor and this project in release mode.
-    ///
-    /// With `pubsub`, the peer's publisher as well, which is another build of its library.
-    pub(super) fn build(root: &Path, pubsub: bool) -> Result<Self, StandError> {
-        let peers = root.join("target/peers/open62541");
-        let mut build = Command::new(root.join("interop/open62541/build.sh"));
-        if pubsub {
-            build.env("PUBSUB_TOO", "1");
-        }
-        run_visibly("building the peer", build.arg(&peers))?;
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let release = |arguments: &[&str]| {
-            let mut command = Command::new(&cargo);
-            command.current_dir(root).args(arguments);
-            command
-        };
-        run_visibly(
-            "building taktwerk",
-            &mut release(&["build", "--release", "-p", "taktwerk-cli", "--bins"]),
-        )?;
-        run_visibly(
-            "building a program with the library",
-            &mut release(&["build", "--release", "-p", "taktwerk", "--example", "minimal"]),
-        )?;
-        let bench = |arguments: &[&str], name: &str, what: &'static str| {
-            let output = release(arguments)
-                .args(["--bench", name, "--no-run", "--message-format", "json-render-diagnostics"])
-                .stderr(std::process::Stdio::inherit())
-                .output()
-                .map_err(|source| ProgramError::Start { path: "cargo".into(), source })?;
-            let status = output.status.to_string();
-            executable(&output.stdout, name).ok_or(StandError::Build { what, status })
-        };
-        let allocations =
-            bench(&["bench", "-p", "taktwerk-cli"], "allocations", "building the allocation benchmark")?;
-        let cipher = bench(
-            &["bench", "-p", "taktwerk-crypto", "--features", "aws-lc"],
-            "floor",
-            "building the floor of cryptography",
-        )?;
-        let target: PathBuf =
-            std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into);
-        let release = target.join("release");
-        Self::with(&peers, release.join("taktwerk"), release.join("examples/minimal"), allocations, cipher)
-    }
-
-    /// Programs of ours that were built before, in one folder.
-    pub(super) fn of(root: &Path, folder: &Path) -> Result<Self, StandError> {
-        let peers = root.join("target/peers/open62541");
-        let at = |name: &str| folder.join(name);
-        Self::with(&peers, at("taktwerk"), at("minimal"), at("allocations"), at("floor"))
-    }
-
-    fn with(
-        peers: &Path,
-        ours: PathBuf,
-        library: PathBuf,
-        allocations: PathBuf,
-        cipher: PathBuf,
-    ) -> Result<Self, StandError> {
+    /// Checks the machine and makes certificates.
+    pub(super) fn new(programs: Programs, watch: Watch) -> Result<Self, VersusError> {
         let allowed = CpuList::allowed();
         if ![SERVER_CPU, LOAD_CPU].iter().all(|cpu| allowed.cpus().contains(cpu)) {
-            return Err(StandError::Cpus(allowed));
+            return Err(VersusError::Cpus(allowed));
         }
-        let stand = Self {
-            ours,
-            library,
-            peer: peers.join("bin/o6-server"),
-            peer_client: peers.join("bin/o6-client"),
-            peer_publisher: peers.join("bin/o6-pubsub-bench"),
-            floor: peers.join("bin/tcp-floor"),
-            allocations,
-            cipher,
-            folder: std::env::temp_dir().join(format!("taktwerk-versus-{}", std::process::id())),
-        };
+        let server = programs.peer.join("o6-server");
+        if !server.is_file() {
+            return Err(VersusError::NoPeer(server));
+        }
+        let folder = std::env::temp_dir().join(format!("taktwerk-versus-{}", std::process::id()));
+        let stand = Self { programs, folder, watch };
         stand.make_certificates()?;
         Ok(stand)
     }
 
+    pub(super) fn programs(&self) -> &Programs {
+        &self.programs
+    }
+
+    /// Tells whoever watches how a search goes on.
+    pub(super) fn note(&self, text: &str) {
+        (self.watch.tell)(Event::Note(text));
+    }
+
+    /// Whether the measurement is to end.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.watch.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
+
+    /// A program of the peer.
+    fn peer(&self, name: &str) -> Program {
+        Program::new(self.programs.peer.join(name))
+    }
+
+    fn taktwerk(&self) -> Program {
+        Program::new(&self.programs.taktwerk)
+    }
+
+    /// A program that only a checkout can build.
+    fn optional(path: Option<&PathBuf>, what: &'static str) -> Result<Program, VersusError> {
+        path.map(Program::new).ok_or(VersusError::NotHere(what))
+    }
+
+    fn serve(&self, program: Program) -> Result<Running, VersusError> {
+        Ok(program.serve_unless(START_LIMIT, self.watch.stop.as_deref())?)
+    }
+
     /// Certificates of our server and client, which trust each other, and of the peer, for all kinds of keys.
-    fn make_certificates(&self) -> Result<(), StandError> {
+    fn make_certificates(&self) -> Result<(), VersusError> {
         let pki = |arguments: &[&str], store: &str| {
-            let program = Program::new(&self.ours).arg("pki").args(arguments);
+            let program = self.taktwerk().arg("pki").args(arguments);
             let program = program.arg("--pki").arg(self.folder.join(store).display());
             let output = program.run(START_LIMIT)?;
             if output.status.success() {
                 return Ok(());
             }
             let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            Err(StandError::Failed { line: program.line(), status: output.status.to_string(), stderr })
+            Err(VersusError::Failed { line: program.line(), status: output.status.to_string(), stderr })
         };
         for key in KEYS {
             let with_key = |uri| ["init", "--key", key, "--uri", uri];
@@ -227,15 +203,15 @@ impl Stand {
     }
 
     /// The files of a folder in a store.
-    fn files(&self, store: &str, folder: &str) -> Result<Vec<String>, StandError> {
+    fn files(&self, store: &str, folder: &str) -> Result<Vec<String>, VersusError> {
         let path = self.folder.join(store).join(folder);
-        let failed = |source| StandError::Write { path: path.clone(), source };
+        let failed = |source| VersusError::Folder { path: path.clone(), source };
         let entries = std::fs::read_dir(&path).map_err(failed)?;
         entries.map(|entry| entry.map(|entry| entry.path().display().to_string()).map_err(failed)).collect()
     }
 
     /// Certificate and key of the peer as arguments of its programs.
-    fn peer_certificate(&self, store: &str, security: Secured) -> Result<Vec<String>, StandError> {
+    fn peer_certificate(&self, store: &str, security: Secured) -> Result<Vec<String>, VersusError> {
         let key = match security.policy {
             policy if policy.starts_with("ECC_nistP384") => "p384",
             policy if policy.starts_with("ECC_curve25519") => "ed25519",
@@ -258,10 +234,10 @@ impl Stand {
         update_ms: u32,
         security: Option<Secured>,
         pinned: bool,
-    ) -> Result<Running, StandError> {
+    ) -> Result<Running, VersusError> {
         let mut program = match side {
-            Side::Peer => Program::new(&self.peer).args(["--variables"]),
-            Side::Ours | Side::Floor => Program::new(&self.ours).args(["serve", "--no-plant", "--signals"]),
+            Side::Peer => self.peer("o6-server").args(["--variables"]),
+            Side::Ours | Side::Floor => self.taktwerk().args(["serve", "--no-plant", "--signals"]),
         };
         program = program
             .arg(signals)
@@ -281,7 +257,7 @@ impl Stand {
         if pinned {
             program = program.on(CpuList::single(SERVER_CPU));
         }
-        Ok(program.serve(START_LIMIT)?)
+        self.serve(program)
     }
 
     /// Our load generator with this security: beside the server on its CPU, or on the other one.
@@ -292,7 +268,7 @@ impl Stand {
         security: Option<Secured>,
         beside: bool,
         limit: Duration,
-    ) -> Result<Outcome, StandError> {
+    ) -> Result<Outcome, VersusError> {
         let folder = self.folder.join("client").display().to_string();
         let mut all = arguments.to_vec();
         if let Some(security) = security {
@@ -313,32 +289,34 @@ impl Stand {
         security: Option<Secured>,
         beside: bool,
         limit: Duration,
-    ) -> Result<Outcome, StandError> {
-        let mut program = Program::new(&self.peer_client).arg(command).arg(server.url()).args(arguments);
+    ) -> Result<Outcome, VersusError> {
+        let mut program = self.peer("o6-client").arg(command).arg(server.url()).args(arguments);
         if let Some(security) = security {
             let mode = if security.encrypts { "encrypt" } else { "sign" };
             program = program.args(["--policy", security.policy, "--mode", mode]);
             program = program.args(self.peer_certificate("peer-client", security)?);
         }
         let cpu = if beside { SERVER_CPU } else { LOAD_CPU };
-        run_measurement(&program.on(CpuList::single(cpu)), limit)
+        self.measurement(&program.on(CpuList::single(cpu)), limit)
     }
 
     /// The bare cryptography of a message.
-    pub(super) fn cipher(&self, length: usize, limit: Duration) -> Result<Outcome, StandError> {
-        let program = Program::new(&self.cipher).arg("--length").arg(length);
-        run_measurement(&program.on(CpuList::single(SERVER_CPU)), limit)
+    pub(super) fn cipher(&self, length: usize, limit: Duration) -> Result<Outcome, VersusError> {
+        let program = Self::optional(self.programs.cipher.as_ref(), "the floor of cryptography")?
+            .arg("--length")
+            .arg(length);
+        self.measurement(&program.on(CpuList::single(SERVER_CPU)), limit)
     }
 
     /// A server of a side on its CPU, with `signals` variables that change every `update_ms`.
-    pub(super) fn server(&self, side: Side, signals: usize, update_ms: u32) -> Result<Running, StandError> {
-        Ok(self.server_program(side, signals, update_ms).serve(START_LIMIT)?)
+    pub(super) fn server(&self, side: Side, signals: usize, update_ms: u32) -> Result<Running, VersusError> {
+        self.serve(self.server_program(side, signals, update_ms))
     }
 
     fn server_program(&self, side: Side, signals: usize, update_ms: u32) -> Program {
         let program = match side {
-            Side::Peer => Program::new(&self.peer).args(["--variables"]),
-            Side::Ours | Side::Floor => Program::new(&self.ours).args(["serve", "--no-plant", "--signals"]),
+            Side::Peer => self.peer("o6-server").args(["--variables"]),
+            Side::Ours | Side::Floor => self.taktwerk().args(["serve", "--no-plant", "--signals"]),
         };
         program
             .arg(signals)
@@ -353,16 +331,14 @@ impl Stand {
         side: Side,
         signals: usize,
         update_ms: u32,
-    ) -> Result<Running, StandError> {
-        Ok(self
-            .server_program(side, signals, update_ms)
-            .args(["--signal-values", "time"])
-            .serve(START_LIMIT)?)
+    ) -> Result<Running, VersusError> {
+        self.serve(self.server_program(side, signals, update_ms).args(["--signal-values", "time"]))
     }
 
     /// A program that has our library and nothing else in it, as the peer's server has theirs.
-    pub(super) fn library_server(&self) -> Result<Running, StandError> {
-        Ok(Program::new(&self.library).on(CpuList::single(SERVER_CPU)).serve(START_LIMIT)?)
+    pub(super) fn library_server(&self) -> Result<Running, VersusError> {
+        let program = Self::optional(self.programs.library.as_ref(), "the example `minimal`")?;
+        self.serve(program.on(CpuList::single(SERVER_CPU)))
     }
 
     /// The load generator on its CPU against a server whose CPU time it accounts for.
@@ -371,7 +347,7 @@ impl Stand {
         server: &Running,
         arguments: &[&str],
         limit: Duration,
-    ) -> Result<Outcome, StandError> {
+    ) -> Result<Outcome, VersusError> {
         self.bench_on(LOAD_CPU, server, arguments, limit)
     }
 
@@ -381,7 +357,7 @@ impl Stand {
         server: &Running,
         arguments: &[&str],
         limit: Duration,
-    ) -> Result<Outcome, StandError> {
+    ) -> Result<Outcome, VersusError> {
         self.bench_on(SERVER_CPU, server, arguments, limit)
     }
 
@@ -391,8 +367,9 @@ impl Stand {
         server: &Running,
         arguments: &[&str],
         limit: Duration,
-    ) -> Result<Outcome, StandError> {
-        let program = Program::new(&self.ours)
+    ) -> Result<Outcome, VersusError> {
+        let program = self
+            .taktwerk()
             .arg("bench")
             .args(arguments)
             .arg(server.url())
@@ -400,12 +377,13 @@ impl Stand {
             .arg("--server-pid")
             .arg(server.pid())
             .on(CpuList::single(cpu));
-        run_measurement(&program, limit)
+        self.measurement(&program, limit)
     }
 
     /// Our publisher on the servers' CPU, its subscriber on the load's.
-    pub(super) fn pubsub(&self, arguments: &[&str], limit: Duration) -> Result<Outcome, StandError> {
-        let program = Program::new(&self.ours)
+    pub(super) fn pubsub(&self, arguments: &[&str], limit: Duration) -> Result<Outcome, VersusError> {
+        let program = self
+            .taktwerk()
             .args(["bench", "pubsub"])
             .args(arguments)
             .arg("--json")
@@ -413,29 +391,31 @@ impl Stand {
             .arg(SERVER_CPU)
             .arg("--subscriber-cpu")
             .arg(LOAD_CPU);
-        run_measurement(&program, limit)
+        self.measurement(&program, limit)
     }
 
     /// Stations of ours that publish to each other, all on the load's CPU.
-    pub(super) fn stations(&self, arguments: &[&str], limit: Duration) -> Result<Outcome, StandError> {
-        let program = Program::new(&self.ours).args(["bench", "pubsub"]).args(arguments).arg("--json");
-        run_measurement(&program.on(CpuList::single(LOAD_CPU)), limit)
+    pub(super) fn stations(&self, arguments: &[&str], limit: Duration) -> Result<Outcome, VersusError> {
+        let program = self.taktwerk().args(["bench", "pubsub"]).args(arguments).arg("--json");
+        self.measurement(&program.on(CpuList::single(LOAD_CPU)), limit)
     }
 
     /// The peer's publisher on the servers' CPU, with a socket on the load's that counts what comes.
-    pub(super) fn peer_publisher(&self, arguments: &[&str], limit: Duration) -> Result<Outcome, StandError> {
-        let program = Program::new(&self.peer_publisher)
+    pub(super) fn peer_publisher(&self, arguments: &[&str], limit: Duration) -> Result<Outcome, VersusError> {
+        let program = self
+            .peer("o6-pubsub-bench")
             .args(arguments)
             .arg("--cpu")
             .arg(SERVER_CPU)
             .arg("--receiver-cpu")
             .arg(LOAD_CPU);
-        run_measurement(&program, limit)
+        self.measurement(&program, limit)
     }
 
     /// Messages through mosquitto on the servers' CPU, from our clients on the load's.
-    pub(super) fn mosquitto(&self, arguments: &[&str], limit: Duration) -> Result<Outcome, StandError> {
-        let program = Program::new(&self.ours)
+    pub(super) fn mosquitto(&self, arguments: &[&str], limit: Duration) -> Result<Outcome, VersusError> {
+        let program = self
+            .taktwerk()
             .args(["bench", "mqtt", "--peer", "mosquitto"])
             .arg("--peer-cpu")
             .arg(SERVER_CPU)
@@ -443,69 +423,37 @@ impl Stand {
             .arg(LOAD_CPU)
             .args(arguments)
             .arg("--json");
-        run_measurement(&program, limit)
+        self.measurement(&program, limit)
     }
 
     /// The bare TCP program.
-    pub(super) fn floor(&self, arguments: &[&str], limit: Duration) -> Result<Outcome, StandError> {
-        run_measurement(&Program::new(&self.floor).args(arguments), limit)
+    pub(super) fn floor(&self, arguments: &[&str], limit: Duration) -> Result<Outcome, VersusError> {
+        self.measurement(&self.peer("tcp-floor").args(arguments), limit)
     }
 
     /// The benchmark that counts allocations.
-    pub(super) fn allocations(&self, limit: Duration) -> Result<Outcome, StandError> {
-        let program = Program::new(&self.allocations).arg("--taktwerk").arg(self.ours.display());
-        run_measurement(&program, limit)
+    pub(super) fn allocations(&self, limit: Duration) -> Result<Outcome, VersusError> {
+        let program = Self::optional(self.programs.allocations.as_ref(), "the allocation benchmark")?
+            .arg("--taktwerk")
+            .arg(self.programs.taktwerk.display());
+        self.measurement(&program, limit)
+    }
+
+    fn measurement(&self, program: &Program, limit: Duration) -> Result<Outcome, VersusError> {
+        let output = program.run_unless(limit, self.watch.stop.as_deref())?;
+        let line = program.line();
+        if !output.status.success() {
+            let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            return Err(VersusError::Failed { line, status: output.status.to_string(), stderr });
+        }
+        let document = serde_json::from_slice(&output.stdout)
+            .map_err(|_| VersusError::Missing { line: line.clone(), pointer: "/ (no JSON)".into() })?;
+        Ok(Outcome { line, document })
     }
 }
 
 /// A server's account once it has settled.
-pub(super) fn settled(server: &Running) -> Result<Snapshot, StandError> {
+pub(super) fn settled(server: &Running) -> Result<Snapshot, VersusError> {
     std::thread::sleep(Duration::from_secs(1));
     Ok(Process::new(server.pid()).snapshot()?)
-}
-
-fn run_visibly(what: &'static str, command: &mut Command) -> Result<(), StandError> {
-    // Results go to standard output, so a build may not print there.
-    let status = command.stdout(io::stderr()).status();
-    let status =
-        status.map_err(|source| ProgramError::Start { path: command.get_program().into(), source })?;
-    if status.success() { Ok(()) } else { Err(StandError::Build { what, status: status.to_string() }) }
-}
-
-fn run_measurement(program: &Program, limit: Duration) -> Result<Outcome, StandError> {
-    let output = program.run(limit)?;
-    let line = program.line();
-    if !output.status.success() {
-        let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        return Err(StandError::Failed { line, status: output.status.to_string(), stderr });
-    }
-    let document = serde_json::from_slice(&output.stdout)
-        .map_err(|_| StandError::Missing { line: line.clone(), pointer: "/ (no JSON)".into() })?;
-    Ok(Outcome { line, document })
-}
-
-/// A target's program in cargo's messages.
-fn executable(messages: &[u8], target: &str) -> Option<PathBuf> {
-    messages
-        .split(|byte| *byte == b'\n')
-        .filter_map(|line| serde_json::from_slice::<Value>(line).ok())
-        .filter(|message| message.pointer("/target/name").and_then(Value::as_str) == Some(target))
-        .filter_map(|message| message.get("executable")?.as_str().map(PathBuf::from))
-        .next_back()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn finds_the_executable_in_cargos_messages() {
-        let messages = br#"{"reason":"x","target":{"name":"wanted"},"executable":null}
-{"target":{"name":"wanted"},"executable":"/t/a"}
-no json
-{"target":{"name":"other"},"executable":"/t/b"}
-"#;
-        assert_eq!(executable(messages, "wanted"), Some(PathBuf::from("/t/a")));
-        assert_eq!(executable(b"", "wanted"), None);
-    }
 }

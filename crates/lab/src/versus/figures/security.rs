@@ -5,9 +5,9 @@
 
 use super::Figure;
 use super::subscribe::every_value;
-use crate::versus::report::{Required, Row, Unit};
+use crate::versus::row::{Required, Row, Unit};
 use crate::versus::samples::{Quantities, Samples, Side};
-use crate::versus::stand::{Outcome, Secured, Stand, StandError};
+use crate::versus::stand::{Outcome, Programs, Secured, Stand, VersusError};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ impl Figure for SecureRead {
         &SERVERS
     }
 
-    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError> {
+    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, VersusError> {
         let rounds = if self.quick { "10000" } else { "50000" };
         let mut quantities = Vec::new();
         for (name, security) in MODES {
@@ -107,7 +107,7 @@ impl Figure for SecureConnect {
         &SERVERS
     }
 
-    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError> {
+    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, VersusError> {
         let count = if self.quick { "10" } else { "30" };
         let mut quantities = Vec::new();
         let alone = if side == Side::Ours { &OURS_ALONE[..] } else { &[] };
@@ -166,7 +166,7 @@ struct SessionRate {
 }
 
 impl SessionRate {
-    fn of(outcomes: &[Outcome]) -> Result<Self, StandError> {
+    fn of(outcomes: &[Outcome]) -> Result<Self, VersusError> {
         let (mut per_second, mut busy) = (0.0, 0.0);
         for outcome in outcomes {
             let rate = outcome.number("/per_second")?;
@@ -187,7 +187,7 @@ impl Figure for SecureSessions {
         &SERVERS
     }
 
-    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError> {
+    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, VersusError> {
         let security = Some(Secured { policy: RSA, encrypts: true });
         let server = stand.secured_server(side, 10, 0, security, false)?;
         // One generator is one thread that signs and decrypts as often as a server: it may be what is measured. One on each
@@ -260,11 +260,18 @@ impl Figure for SecureSignals {
         if self.clients == "1" { "secure-signals-1" } else { "secure-signals-10" }
     }
 
+    fn lacks(&self, programs: &Programs) -> Option<&'static str> {
+        programs
+            .cipher
+            .is_none()
+            .then_some("the floor of cryptography is missing: `cargo xtask versus` builds it")
+    }
+
     fn sides(&self) -> &[Side] {
         &SERVERS
     }
 
-    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError> {
+    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, VersusError> {
         // What is looked for is a small difference. Both modes are measured on one process, because two differ by how they
         // lie in memory, and in turn, because a machine that gets slower meanwhile must not pass for it. Short windows and
         // the median of pairs: what else the machine does hits some of them hard and the others not at all.
@@ -295,7 +302,7 @@ impl Figure for SecureSignals {
             // Nanoseconds per byte at this length, times the bytes that a signal needs.
             quantities.extend([("floor", seal / length * bytes / 1e3), ("bytes", bytes)]);
         }
-        let median = |values: &[f64]| taktwerk_lab::statistics::median(values);
+        let median = |values: &[f64]| crate::statistics::median(values);
         if let (Some(none), Some(all)) = (cpu_of.get(MODES[0].0), cpu_of.get(MODES[2].0)) {
             let pairs: Vec<f64> = none.iter().zip(all).map(|(none, all)| all - none).collect();
             quantities.extend(median(&pairs).map(|added| (ADDED, added)));
@@ -307,7 +314,7 @@ impl Figure for SecureSignals {
     fn judge(&self, samples: &Samples) -> Vec<Row> {
         let (none, all) = (MODES[0].0, MODES[2].0);
         let (ours, peer) = (samples.of(Side::Ours, ADDED), samples.of(Side::Peer, ADDED));
-        let median = |values: &[f64]| taktwerk_lab::statistics::median(values);
+        let median = |values: &[f64]| crate::statistics::median(values);
         let limits = samples.of(Side::Ours, none).iter().zip(samples.of(Side::Ours, "floor"));
         let limits: Vec<f64> =
             limits.map(|(none, floor)| (SHARE_MAX * none).max(OF_FLOOR_MAX * floor)).collect();

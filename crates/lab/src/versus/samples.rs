@@ -1,13 +1,13 @@
 //! Repeated measurements by side and quantity.
 
+use crate::statistics;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
-use taktwerk_lab::statistics;
 
 /// Whose measurement it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Side {
+pub enum Side {
     /// This project's server.
     Ours,
     /// The peer's server.

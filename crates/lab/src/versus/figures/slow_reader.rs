@@ -1,9 +1,9 @@
 //! One of a hundred subscribers stops reading its socket: what do the others notice?
 
 use super::Figure;
-use crate::versus::report::{Required, Row, Unit};
+use crate::versus::row::{Required, Row, Unit};
 use crate::versus::samples::{Quantities, Samples, Side};
-use crate::versus::stand::{Stand, StandError};
+use crate::versus::stand::{Stand, VersusError};
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(120);
@@ -23,7 +23,7 @@ impl Figure for SlowReader {
         &[Side::Ours, Side::Peer]
     }
 
-    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError> {
+    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, VersusError> {
         let seconds = if self.quick { "4" } else { "10" };
         let server = stand.server(side, 10_000, 100)?;
         // A short publishing interval: waiting for the next publish must not hide what the slow reader does. Both

@@ -1,9 +1,9 @@
 //! Read: the round trip of one node, and the server's CPU for a thousand.
 
 use super::Figure;
-use crate::versus::report::{Required, Row, Unit};
+use crate::versus::row::{Required, Row, Unit};
 use crate::versus::samples::{Quantities, Samples, Side};
-use crate::versus::stand::{Stand, StandError};
+use crate::versus::stand::{Stand, VersusError};
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -22,7 +22,7 @@ impl Figure for RoundTrip {
         &[Side::Floor, Side::Ours, Side::Peer]
     }
 
-    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError> {
+    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, VersusError> {
         let rounds = if self.quick { "20000" } else { "100000" };
         if side == Side::Floor {
             let arguments = ["--same-cpu", "0", "--rounds", rounds, "--request", "120", "--response", "110"];
@@ -70,7 +70,7 @@ impl Figure for ThousandNodes {
         &[Side::Ours, Side::Peer]
     }
 
-    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError> {
+    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, VersusError> {
         let server = stand.server(side, 1_000, 0)?;
         let seconds = if self.quick { "2" } else { "5" };
         let arguments = ["read", "--closed", "-d", seconds, "--batch", "1000"];

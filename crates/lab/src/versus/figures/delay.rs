@@ -2,9 +2,9 @@
 
 use super::Figure;
 use super::subscribe::every_value;
-use crate::versus::report::{Required, Row, Unit};
+use crate::versus::row::{Required, Row, Unit};
 use crate::versus::samples::{Quantities, Samples, Side};
-use crate::versus::stand::{Stand, StandError};
+use crate::versus::stand::{Stand, VersusError};
 use std::time::Duration;
 
 /// What is asked of a load.
@@ -81,7 +81,7 @@ impl Figure for Delay {
         &[Side::Ours, Side::Peer]
     }
 
-    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, StandError> {
+    fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, VersusError> {
         let Load { clients, items, interval_ms, .. } = *self.load;
         let server = stand.server_with_times(side, items, interval_ms)?;
         let (items, interval) = (items.to_string(), interval_ms.to_string());
@@ -102,8 +102,11 @@ impl Figure for Delay {
             let row = Row::new(self.load.id, format!("{}, {name}", self.load.what), Unit::Micros);
             let row = row.figures(samples.median(Side::Ours, name), samples.median(Side::Peer, name), None);
             match required {
-                Some(most) => row
-                    .absolute(Required::AtMost(most), &format!("≤ {}", taktwerk_lab::figures::micros(most))),
+                Some(most) => row.absolute(
+                    samples.of(Side::Ours, name),
+                    Required::AtMost(most),
+                    &format!("≤ {}", crate::figures::micros(most)),
+                ),
                 None => row.for_information(),
             }
         };

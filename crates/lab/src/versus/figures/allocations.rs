@@ -1,9 +1,9 @@
 //! Heap allocations of a publish cycle in steady state.
 
 use super::Figure;
-use crate::versus::report::{Required, Row, Unit};
+use crate::versus::row::{Required, Row, Unit};
 use crate::versus::samples::{Quantities, Samples, Side};
-use crate::versus::stand::{Stand, StandError};
+use crate::versus::stand::{Programs, Stand, VersusError};
 use std::time::Duration;
 
 /// Counted in a whole server process: updates, publishing, sockets and timers.
@@ -14,11 +14,18 @@ impl Figure for Allocations {
         "allocations"
     }
 
+    fn lacks(&self, programs: &Programs) -> Option<&'static str> {
+        programs
+            .allocations
+            .is_none()
+            .then_some("the allocation benchmark is missing: `cargo xtask versus` builds it")
+    }
+
     fn sides(&self) -> &[Side] {
         &[Side::Ours]
     }
 
-    fn measure(&mut self, _: Side, stand: &Stand) -> Result<Quantities, StandError> {
+    fn measure(&mut self, _: Side, stand: &Stand) -> Result<Quantities, VersusError> {
         let outcome = stand.allocations(Duration::from_secs(60))?;
         Ok(vec![("per_cycle", outcome.number("/allocations_per_cycle")?)])
     }
@@ -26,7 +33,7 @@ impl Figure for Allocations {
     fn judge(&self, samples: &Samples) -> Vec<Row> {
         let row = Row::new("allocations", "heap allocations per publish cycle", Unit::Count)
             .figures(samples.median(Side::Ours, "per_cycle"), None, None)
-            .absolute(Required::AtMost(0.0), "0");
+            .absolute(samples.of(Side::Ours, "per_cycle"), Required::AtMost(0.0), "0");
         vec![row]
     }
 }

@@ -17,26 +17,26 @@ use taktwerk_pki::{Group, Store};
 /// What to do with a configuration file.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Say what a file means, or what is wrong with it.
+    /// Check a file and summarise it.
     Check {
         /// The file.
         file: PathBuf,
     },
-    /// Have the server that runs with a file take it over, as it is now. What is wrong changes nothing.
+    /// Apply a changed file to the server that runs with it. An invalid file changes nothing.
     Apply {
         /// The file that the server was started with.
         file: PathBuf,
     },
-    /// Write a file that explains itself, to be changed.
+    /// Write a commented configuration file to edit.
     Init {
-        /// The file; it must not exist.
+        /// File to write; it must not exist.
         #[arg(default_value = "server.toml")]
         file: PathBuf,
-        /// Where the server keeps what it writes: certificates, users, history. Default: beside the file. A service has
+        /// Directory for data of the server: certificates, users, history. Default: beside the file. A service uses
         /// /var/lib/taktwerk.
         #[arg(long, value_name = "DIR")]
         state: Option<PathBuf>,
-        /// Read a Modbus device at HOST[:PORT]. The file then runs as it is. May be given several times.
+        /// Add a source for the Modbus device at HOST[:PORT]. The file then runs as it is. Can be repeated.
         #[cfg(feature = "gateway")]
         #[arg(long, value_name = "HOST[:PORT]")]
         modbus: Vec<String>,
@@ -149,7 +149,7 @@ fn check(path: &Path, output: Output) -> Result<(), Failure> {
         }
     }
     if config.security.none {
-        table.row(["SecurityPolicy None", "offered: readable by everybody on the network"]);
+        table.row(["SecurityPolicy None", "offered: everyone on the network can read the messages"]);
     }
     table.row(["certificates", &pki.display().to_string()]);
     table.row(["anonymous clients", if config.identities.anonymous { "let in" } else { "refused" }]);

@@ -40,7 +40,7 @@ pub(crate) enum Failure {
         status: std::process::ExitStatus,
     },
     /// Nobody reads the output any more (`taktwerk … | head`), which is nothing to complain about.
-    #[error("nobody reads the output any more")]
+    #[error("broken pipe: the reader of the output has gone")]
     Unread,
     /// Interrupted; what had been measured or read until then has been printed.
     #[error("interrupted")]

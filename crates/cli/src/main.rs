@@ -132,7 +132,7 @@ enum Command {
     /// Write or check a configuration file.
     #[command(after_help = examples::CONFIG, subcommand)]
     Config(config::ConfigCommand),
-    /// Prepare the sources of a gateway: check files, look at devices, import tags.
+    /// Prepare the sources of a gateway: check files, browse devices, import tags.
     #[cfg(feature = "gateway")]
     #[command(after_help = examples::GATEWAY, subcommand)]
     Gateway(gateway::GatewayCommand),

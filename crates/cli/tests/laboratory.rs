@@ -94,7 +94,7 @@ fn a_scenario_is_measured_kept_compared_and_reported() {
     };
     asked("link = \"no-such-link\"", 2, "no-such-link");
     asked("stacks = [\"no-such-stack\"]", 6, "no-such-stack");
-    asked("stacks = [\"opc.tcp://127.0.0.1:1\"]", 3, "nobody listens");
+    asked("stacks = [\"opc.tcp://127.0.0.1:1\"]", 3, "no server listens");
     asked("[cpu]\nserver = \"900\"\n", 6, "900");
     for (before, after, word) in [
         ("clients = [1, 3]", "clients = []", "load.clients"),

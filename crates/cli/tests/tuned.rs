@@ -48,9 +48,9 @@ impl Drop for Place {
 /// The server's own reader takes the file once it says who may log on, which is not for tuning to decide.
 fn server(path: &Path) -> ConfigFile {
     let refused = ConfigFile::load(path).unwrap_err().to_string();
-    assert!(refused.contains("nobody can log on"), "{refused}");
+    assert!(refused.contains("no client can log on"), "{refused}");
     let text = std::fs::read_to_string(path).unwrap();
-    assert!(text.contains("add [identities] first"), "{text}");
+    assert!(text.contains("[identities] is missing: add users first"), "{text}");
     let text = format!("{text}\n[identities]\nanonymous = true\n");
     ConfigFile::parse(path, &text).unwrap_or_else(|error| panic!("{error}"))
 }

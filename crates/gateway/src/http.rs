@@ -57,7 +57,7 @@ impl Endpoint {
         let token_file = fields.text("token_file")?.map(|file| folder.join(file));
         let is_open = fields.flag("allow_plaintext_token")?.unwrap_or(false);
         if token_file.is_some() && !is_tls && !is_local(&host) && !is_open {
-            let hint = "use https://, or set allow_plaintext_token = true where nobody can listen";
+            let hint = "use https://, or set allow_plaintext_token = true on a trusted network";
             return Err(fields.mistake("the token would cross the network readably", hint));
         }
         let mut headers = Vec::new();

@@ -16,7 +16,7 @@ pub struct Wishes {
 
 const HEAD: &str = r#"# A gateway: taktwerk serve --config FILE
 #
-# It listens on this machine only, and lets everybody on it read. `taktwerk config init server.toml` writes a file with
+# It listens on loopback only, where all clients can read. `taktwerk config init server.toml` writes a file with
 # all settings of the server: certificates, users, roles, limits, audit.
 
 [server]
@@ -30,7 +30,7 @@ none = true
 [identities]
 anonymous = true
 
-# What clients may do with the tags below.
+# Permissions of clients for the tags below.
 [[namespace]]
 uri = "urn:taktwerk:gateway"
 [namespace.permissions]
@@ -55,7 +55,7 @@ const MODBUS_TAGS: &str = r#"
 # path = "Line 1/Oven"           # folders; default: the name of the source
 # address = "holding:100"        # or "input:7", "coil:0", "discrete:12", "holding:3.5" for a bit
 # format = "int16"               # int16 … uint64, float32, float64, string (with length), bit
-# scale = 0.1                    # the register says tenths of a degree
+# scale = 0.1                    # the register has tenths of a degree
 # units = "°C"
 # range = [0.0, 300.0]
 # access = "read-write"          # default: "read"
@@ -71,7 +71,7 @@ nodes_max = 1000                 # variables that messages may add
 # user = "gateway"
 # password_file = "mqtt.password"
 
-# Everything that the broker has, to begin with: a variable for each topic and for each value of an object of JSON.
+# All topics of the broker: a variable for each topic and for each value of a JSON object.
 [[tag]]
 source = "NAME"
 name = "{last}"
@@ -93,7 +93,7 @@ const OPCUA: &str = r#"
 name = "NAME"
 type = "opcua"
 url = "URL"
-# What is mirrored, with all that is below. i=85 is the Objects folder; `taktwerk browse` shows nodes.
+# Nodes to mirror, with everything below them. i=85 is the Objects folder; `taktwerk browse` shows nodes.
 mirror = ["i=85"]
 publishing_interval = "500 ms"
 security = "none"                # "best" takes certificates from the folder pki

@@ -65,8 +65,7 @@ fn refused(finding: &Finding, patient: &Patient<'_>) -> Diagnosis {
                 .to_owned()
         }
         Step::TrustList => {
-            "Refused: nobody has said that this certificate is trusted: neither it nor any of its \
-                            issuers lies in trusted/certs."
+            "Rejected: the certificate is not trusted: neither it nor any of its issuers is in trusted/certs."
                 .to_owned()
         }
         _ => format!("Refused: {who} fails the check of the {}: {}.", finding.step, finding.reason),
@@ -98,11 +97,11 @@ fn cure(finding: &Finding, patient: &Patient<'_>) -> (Option<String>, Option<Str
         }
         Reason::IssuerNotFound(_) => (
             command("import --issuer ISSUER.der".to_owned()),
-            advice("ISSUER.der is the certificate of that authority; get it from whoever runs it"),
+            advice("ISSUER.der is the certificate of that authority; get it from its operator"),
         ),
         Reason::NoRevocationList(_) | Reason::RevocationListOutdated { .. } => (
             command("import LIST.crl".to_owned()),
-            advice("LIST.crl is the current revocation list of that authority; get it from whoever runs it"),
+            advice("LIST.crl is the current revocation list of that authority; get it from its operator"),
         ),
         Reason::RevocationListUnusable { .. } => (
             command("import LIST.crl".to_owned()),
@@ -202,7 +201,7 @@ pub fn own_expiry(own: &OwnCertificate, store: &Path, now: UtcTime) -> Option<Di
     }
     // What it says otherwise is for one that is about to.
     let mended = expires_soon(now, now, &patient)?;
-    Some(Diagnosis { sentence: format!("It expired at {end}: everybody refuses it."), ..mended })
+    Some(Diagnosis { sentence: format!("It expired at {end}: peers reject it."), ..mended })
 }
 
 /// The command that asks an authority for a new certificate.

@@ -125,7 +125,10 @@ fn import_lists(
 ) -> Result<Vec<Imported>, ImportError> {
     let lists = match encoding::revocation_lists(bytes) {
         Ok(_) if role == Role::Own => {
-            return Err(ImportError::File(format!("{}: a revocation list is nobody's own", path.display())));
+            return Err(ImportError::File(format!(
+                "{}: a revocation list cannot be imported as own certificate",
+                path.display()
+            )));
         }
         Ok(lists) => lists,
         // A broken list in PEM is a list all the same.

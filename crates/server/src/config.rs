@@ -166,26 +166,27 @@ pub enum ConfigProblem {
     NoCertificate(SecurityPolicy),
     /// Passwords would cross the network readably.
     #[error(
-        "with mode {mode} passwords would cross the network readably: give the user tokens a policy, use SignAndEncrypt, \
-         or allow clear passwords if nobody can listen"
+        "with mode {mode}, passwords would be sent unencrypted: give the user tokens a policy, use SignAndEncrypt, \
+         or allow clear passwords on a trusted network"
     )]
     ClearPassword {
         /// The endpoint's mode.
         mode: MessageSecurityMode,
     },
     /// A certificate proves nothing without a signature algorithm (Part 4 §7.40.5).
-    #[error("user certificates need a policy: without one nobody has to prove that a certificate is theirs")]
+    #[error(
+        "user certificates need a SecurityPolicy: without one, users do not prove that they own the certificate"
+    )]
     CertificateWithoutPolicy,
     /// Elliptic curves agree on keys with whoever answers (Part 6 §6.8.2).
     #[error("{0} cannot protect the secrets of users on a channel without security")]
     EccWithoutChannel(SecurityPolicy),
     /// No kind of user is let in.
-    #[error("nobody can log on: let in users, or anonymous clients if everybody may connect")]
+    #[error("no client can log on: configure users, or allow anonymous clients")]
     NobodyCanLogOn,
     /// Neither a policy nor None was asked for on a network.
     #[error(
-        "nothing is offered to clients: give the server certificates, or ask for SecurityPolicy None if everybody on the \
-         network may read along"
+        "no endpoint is offered: give the server certificates, or allow SecurityPolicy None on a trusted network"
     )]
     NothingOffered,
     /// Nobody decides on users.

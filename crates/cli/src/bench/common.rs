@@ -35,7 +35,7 @@ pub(crate) struct CommonArgs {
     #[arg(short, long, value_name = "SPAN", default_value = "10s", value_parser = span::some)]
     pub(crate) duration: Duration,
 
-    /// Load before the measurement begins, not counted.
+    /// Warm-up before the measurement, not counted.
     #[arg(long, value_name = "SPAN", default_value = "1s", value_parser = span::seconds)]
     pub(crate) warmup: Duration,
 
@@ -43,11 +43,11 @@ pub(crate) struct CommonArgs {
     #[arg(long, value_name = "PID")]
     server_pid: Option<u32>,
 
-    /// CPU to run on. Give the generator one of its own.
+    /// CPU of the load generator. Give it one of its own.
     #[arg(long, value_name = "LIST")]
     cpu: Option<CpuList>,
 
-    /// Look for answers so long before sleeping.
+    /// Busy-poll for this long before sleeping.
     #[arg(long, value_name = "SPAN", default_value = "0", value_parser = span::micros)]
     pub(crate) busy_poll: Duration,
 
@@ -59,7 +59,7 @@ pub(crate) struct CommonArgs {
     #[arg(skip)]
     over: Option<(Arc<Over>, Endpoint)>,
 
-    /// End when standard input ends: for programs that start this one.
+    /// Exit when stdin closes (for supervisors).
     #[arg(long, hide = true)]
     exit_with_stdin: bool,
 }

@@ -23,15 +23,15 @@ pub(crate) struct ConnectArgs {
     #[command(flatten)]
     pub(super) common: CommonArgs,
 
-    /// Stop after so many sessions.
+    /// Stop after this many sessions.
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
-    /// Sessions per second, begun when they are due whatever happened to those before.
+    /// Sessions per second, opened on schedule (open loop).
     #[arg(long, value_name = "PER_SECOND")]
     rate: Option<f64>,
 
-    /// Keep the sessions open until the end, at most 10 000.
+    /// Keep the sessions open until the end (at most 10 000).
     #[arg(long)]
     hold: bool,
 }

@@ -27,7 +27,7 @@ pub(crate) struct FanArgs {
     #[command(flatten)]
     pub(super) common: CommonArgs,
 
-    /// Stop after so many transactions, warm-up not counted.
+    /// Stop after this many transactions, without the warm-up.
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
@@ -210,8 +210,8 @@ fn one(
         }
         if now - begin > PATIENCE {
             return Err(Failure::Connect(format!(
-                "only {} of {wanted} answers came: nobody else may write to the signals meanwhile, the server neither \
-                 (serve --update 0)",
+                "only {} of {wanted} responses arrived: other clients and the server must not write to the signals \
+                 (use `serve --update 0`)",
                 star.answered
             )));
         }

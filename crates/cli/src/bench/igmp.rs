@@ -26,11 +26,11 @@ pub(crate) struct IgmpArgs {
     #[arg(value_name = "URL", default_value = "opc.udp://239.192.0.3:4840")]
     url: String,
 
-    /// From cycle to cycle; a plain number counts milliseconds.
+    /// Publishing interval; a plain number is in milliseconds.
     #[arg(short = 'I', long, value_name = "MS", default_value = "10", value_parser = span::millis)]
     interval: Duration,
 
-    /// How long to count, with and without snooping each.
+    /// Duration of each count, with and without snooping.
     #[arg(short, long, value_name = "SPAN", default_value = "2s", value_parser = span::seconds)]
     duration: Duration,
 }
@@ -180,7 +180,7 @@ pub(crate) fn run(arguments: &IgmpArgs, output: Output, interrupt: &Interrupt) -
         report.fact(
             what,
             format!(
-                "{} messages sent, {} heard; packets at who joined {}, who did not {}",
+                "{} messages sent, {} received; packets at the joined socket {}, at the other {}",
                 counted.sent, counted.heard, counted.joined, counted.unjoined
             ),
         );

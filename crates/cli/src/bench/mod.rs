@@ -50,27 +50,27 @@ pub(crate) enum BenchCommand {
     Subscribe(subscribe::SubscribeArgs),
     /// Round trips, fan-out and fan-in through an MQTT broker.
     Mqtt(mqtt::MqttArgs),
-    /// Publish values and see how late, how expensive and how fast that is.
+    /// Publish values; measure latency, CPU cost and throughput.
     #[command(name = "pubsub")]
     PubSub(pubsub::PubSubArgs),
-    /// See whether a switch filters multicast, or floods hosts that did not join.
+    /// Check whether a switch filters multicast or floods hosts that did not join.
     Igmp(igmp::IgmpArgs),
     /// Write a value and wait until a subscription brings it back.
     Roundtrip(roundtrip::RoundtripArgs),
     /// One client writes, all others answer, the first waits for all of them.
     Fan(fan::FanArgs),
-    /// Read field devices by a gateway, and see how late and how dear their values are.
+    /// Read field devices through a gateway; measure latency and CPU cost of their values.
     #[cfg(feature = "gateway")]
     Gateway(gateway::GatewayArgs),
-    /// Feed a gateway by an MQTT broker, and see how many messages it takes and how late they are.
+    /// Feed a gateway from an MQTT broker; measure throughput and latency.
     #[cfg(feature = "gateway")]
     GatewayMqtt(gateway::MessagesArgs),
-    /// Aggregate OPC UA servers by a gateway, and see what that costs them and adds to the delay.
+    /// Aggregate OPC UA servers through a gateway; measure their CPU cost and the added delay.
     #[cfg(feature = "gateway")]
     GatewayOpcua(gateway::ServersArgs),
-    /// Read at fixed times and say for each slow answer what held it up.
+    /// Read at fixed times and find the cause of each slow response.
     Probe(probe::ProbeArgs),
-    /// Set the values of a server within this process, by one or several threads.
+    /// Set values of a server in this process from one or several threads.
     Update(update::UpdateArgs),
 }
 

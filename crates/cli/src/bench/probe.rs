@@ -30,7 +30,7 @@ pub(crate) struct ProbeArgs {
     #[command(flatten)]
     pub(super) common: CommonArgs,
 
-    /// Stop after so many requests; otherwise when the duration is over.
+    /// Stop after this many requests. Default: when the duration is over.
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
@@ -42,7 +42,7 @@ pub(crate) struct ProbeArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     batch: u32,
 
-    /// Which nodes: a NodeId or a browse path with * and ?; may be given several times.
+    /// NodeId or browse path (with * and ?). Can be repeated.
     #[arg(long, value_name = "NODE")]
     nodes: Vec<NodeSpec>,
 
@@ -50,7 +50,7 @@ pub(crate) struct ProbeArgs {
     #[arg(long, value_name = "CPU")]
     server_cpu: Option<usize>,
 
-    /// Call an answer slow from so many times the fastest on.
+    /// Treat a response as slow from this multiple of the fastest on.
     #[arg(long, value_name = "TIMES", default_value_t = 5.0)]
     slow: f64,
 }

@@ -25,11 +25,11 @@ pub(crate) struct RoundtripArgs {
     #[command(flatten)]
     pub(super) common: CommonArgs,
 
-    /// Stop after so many round trips, warm-up not counted.
+    /// Stop after this many round trips, without the warm-up.
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
-    /// Bytes of each value; at least 8, which hold its number.
+    /// Bytes of each value, at least 8 (they hold its number).
     #[arg(long, value_name = "BYTES", default_value_t = 16, value_parser = clap::value_parser!(u32).range(8..=16_000_000))]
     payload: u32,
 

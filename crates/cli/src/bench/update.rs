@@ -24,15 +24,15 @@ use taktwerk_server::space::VariableHandle;
 /// Arguments of `taktwerk bench update`.
 #[derive(Debug, Args)]
 pub(crate) struct UpdateArgs {
-    /// Signals that are set in each cycle.
+    /// Signals to set in each cycle.
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=4_000_000))]
     signals: u32,
 
-    /// Threads that share them.
+    /// Number of threads that share the signals.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     threads: u32,
 
-    /// Time from one cycle to the next.
+    /// Interval of the cycles.
     #[arg(short = 'I', long, value_name = "MS", default_value = "500", value_parser = span::millis)]
     interval: Duration,
 

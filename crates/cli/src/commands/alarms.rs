@@ -30,7 +30,7 @@ pub(crate) struct AlarmsArgs {
     #[arg(short, long)]
     list: bool,
 
-    /// Acknowledge an alarm: its ConditionId, a part of its source and name that fits no other one, or all.
+    /// Acknowledge an alarm, named by its ConditionId or an unambiguous part of its source and name, or all.
     #[arg(long, value_name = "ALARM", conflicts_with = "list")]
     acknowledge: Option<String>,
 
@@ -42,11 +42,11 @@ pub(crate) struct AlarmsArgs {
     #[arg(long, value_name = "ALARM", conflicts_with_all = ["list", "acknowledge", "confirm"])]
     shelve: Option<String>,
 
-    /// How long to shelve it.
+    /// Time to shelve the alarm for.
     #[arg(long = "for", value_name = "SPAN", requires = "shelve", value_parser = span::seconds)]
     time: Option<Duration>,
 
-    /// Take a shelved alarm back.
+    /// Unshelve an alarm.
     #[arg(long, value_name = "ALARM", conflicts_with_all = ["list", "acknowledge", "confirm", "shelve"])]
     unshelve: Option<String>,
 
@@ -54,11 +54,11 @@ pub(crate) struct AlarmsArgs {
     #[arg(long, value_name = "ALARM", conflicts_with_all = ["list", "acknowledge", "confirm", "shelve", "unshelve"])]
     reset: Option<String>,
 
-    /// A comment for --acknowledge and --confirm; with --on a comment alone.
+    /// Comment for --acknowledge and --confirm, or for the alarm of --on.
     #[arg(long, value_name = "TEXT")]
     comment: Option<String>,
 
-    /// The alarm to comment.
+    /// Alarm to add the comment to.
     #[arg(long, value_name = "ALARM", requires = "comment", conflicts_with_all = ["list", "acknowledge", "confirm", "shelve", "unshelve", "reset"])]
     on: Option<String>,
 
@@ -66,7 +66,7 @@ pub(crate) struct AlarmsArgs {
     #[arg(short = 'I', long, value_name = "MS", default_value = "500", value_parser = span::millis)]
     interval: Duration,
 
-    /// Stop after so long.
+    /// Stop after this time.
     #[arg(short, long, value_name = "SPAN", value_parser = span::seconds)]
     duration: Option<Duration>,
 }

@@ -29,11 +29,11 @@ pub(crate) struct BrowseArgs {
     #[arg(value_name = "NODE", default_value = "/Objects")]
     node: NodeSpec,
 
-    /// Go down to the leaves.
+    /// Browse recursively to the leaves.
     #[arg(short, long)]
     recursive: bool,
 
-    /// How many levels to go down; implies nothing beyond them is asked for.
+    /// How many levels to browse.
     #[arg(long, value_name = "LEVELS", conflicts_with = "recursive")]
     depth: Option<usize>,
 

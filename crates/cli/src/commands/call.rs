@@ -30,7 +30,7 @@ pub(crate) struct CallArgs {
     #[arg(value_name = "ARGUMENT", allow_negative_numbers = true)]
     arguments: Vec<String>,
 
-    /// The object to call the method on; without it the object that the method belongs to.
+    /// Object to call the method on. Default: the object that has the method.
     #[arg(short, long, value_name = "NODE")]
     object: Option<NodeSpec>,
 }

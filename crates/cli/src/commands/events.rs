@@ -40,16 +40,16 @@ pub(crate) struct EventsArgs {
     #[arg(short = 'I', long, value_name = "MS", default_value = "500", value_parser = span::millis)]
     interval: Duration,
 
-    /// Events that the server keeps between two publishes; if there are more, the oldest are lost and an
-    /// EventQueueOverflowEventType says so. 0 leaves it to the server.
+    /// Queue size. If it overflows, the oldest events are lost and an EventQueueOverflowEventType is sent. 0: the
+    /// server decides.
     #[arg(long, value_name = "N", default_value_t = 0)]
     queue: u32,
 
-    /// Stop after so many events.
+    /// Stop after this many events.
     #[arg(short = 'n', long, value_name = "N")]
     count: Option<u64>,
 
-    /// Stop after so long.
+    /// Stop after this time.
     #[arg(short, long, value_name = "SPAN", value_parser = span::seconds)]
     duration: Option<Duration>,
 }

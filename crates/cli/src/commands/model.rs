@@ -27,11 +27,11 @@ pub(crate) enum ModelCommand {
 /// Arguments of `taktwerk model fit`.
 #[derive(Debug, Args)]
 pub(crate) struct FitArgs {
-    /// Name or number of the run; by default the last complete one of `lab calibrate` or `lab reproduce burger-cpu`.
+    /// Name or number of the run. Default: the last complete one of `lab calibrate` or `lab reproduce burger-cpu`.
     #[arg(value_name = "RUN")]
     run: Option<String>,
 
-    /// Write the models to a file, for machines that have no results of their own.
+    /// Write the models to a file, for use on other machines.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -42,7 +42,7 @@ pub(crate) struct FitArgs {
 /// Arguments of `taktwerk model predict`.
 #[derive(Debug, Args)]
 pub(crate) struct PredictArgs {
-    /// Monitored items over all clients, all of which change in every interval.
+    /// Monitored items over all clients; all change in every interval.
     #[arg(long, value_name = "N")]
     items: f64,
 
@@ -54,7 +54,7 @@ pub(crate) struct PredictArgs {
     #[arg(short = 'I', long, value_name = "MS", default_value = "1000", value_parser = span::millis)]
     interval: Duration,
 
-    /// With SignAndEncrypt.
+    /// Use SignAndEncrypt.
     #[arg(long)]
     encrypted: bool,
 
@@ -69,11 +69,11 @@ pub(super) struct ModelArgs {
     #[arg(long, value_name = "NAME", default_value = "own")]
     stack: String,
 
-    /// Models that `model fit -o` wrote, of this machine or of another one, instead of a run.
+    /// File with models (written by `model fit -o`), instead of a run.
     #[arg(long, value_name = "FILE", conflicts_with = "run")]
     model: Option<PathBuf>,
 
-    /// Name or number of the run to learn from; by default the last complete one of `lab calibrate` or `lab reproduce
+    /// Name or number of the run to fit. Default: the last complete one of `lab calibrate` or `lab reproduce
     /// burger-cpu`.
     #[arg(long, value_name = "RUN")]
     run: Option<String>,

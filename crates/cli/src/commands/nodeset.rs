@@ -29,7 +29,7 @@ pub(crate) struct ExportArgs {
     #[command(flatten)]
     connection: ConnectionArgs,
 
-    /// The node: a NodeId or a browse path. Of namespace 0 only what is below is written.
+    /// The node: a NodeId or a browse path. For nodes of namespace 0, only their children are written.
     #[arg(value_name = "NODE")]
     node: NodeSpec,
 

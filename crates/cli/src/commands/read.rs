@@ -19,23 +19,24 @@ pub(crate) struct ReadArgs {
     #[command(flatten)]
     connection: ConnectionArgs,
 
-    /// What to read: NodeIds or browse paths (with * and ?), each with #Attribute and #Value[0:2] behind it if wanted.
+    /// NodeIds or browse paths (with * and ?) to read. Append #Attribute or #Value[0:2] to choose an attribute or a
+    /// range.
     #[arg(value_name = "NODE", required = true)]
     nodes: Vec<Operand>,
 
-    /// The attribute of nodes that name none.
+    /// Attribute to read for nodes without #Attribute.
     #[arg(short, long, value_name = "NAME", default_value = "Value", conflicts_with = "all")]
     attribute: Attribute,
 
-    /// Every attribute that the nodes have.
+    /// Read all attributes of the nodes.
     #[arg(long)]
     all: bool,
 
-    /// Index range for nodes that name none, such as 0:2 or 1,3.
+    /// Index range for nodes without one, such as 0:2 or 1,3.
     #[arg(short, long, value_name = "RANGE", default_value = "")]
     range: String,
 
-    /// How old the values may be, in milliseconds; 0 asks the server to look at the source.
+    /// Maximum age of the values in milliseconds; 0 makes the server read the source.
     #[arg(long, value_name = "MS", default_value_t = 0.0)]
     max_age: f64,
 }

@@ -25,7 +25,7 @@ pub(crate) struct WatchArgs {
     #[command(flatten)]
     connection: ConnectionArgs,
 
-    /// What to watch: NodeIds or browse paths (with * and ?), each with #Attribute behind it if wanted.
+    /// NodeIds or browse paths (with * and ?) to monitor. Append #Attribute to choose an attribute.
     #[arg(value_name = "NODE", required = true)]
     nodes: Vec<Operand>,
 
@@ -33,23 +33,23 @@ pub(crate) struct WatchArgs {
     #[arg(short = 'I', long, value_name = "MS", default_value = "1000", value_parser = span::millis)]
     interval: Duration,
 
-    /// Sampling interval in milliseconds; the publishing interval by default, 0 for every change.
+    /// Sampling interval in milliseconds; 0 for every change. Default: the publishing interval.
     #[arg(long, value_name = "MS", value_parser = span::millis)]
     sampling: Option<Duration>,
 
-    /// Values that the server keeps between two publishes; beyond, the oldest are lost.
+    /// Queue size per item. If it overflows, the oldest values are lost.
     #[arg(long, value_name = "N", default_value_t = 1)]
     queue: u32,
 
-    /// Only changes larger than this.
+    /// Report only changes larger than this.
     #[arg(long, value_name = "DELTA")]
     deadband: Option<f64>,
 
-    /// Stop after so many changes.
+    /// Stop after this many changes.
     #[arg(short = 'n', long, value_name = "N")]
     count: Option<u64>,
 
-    /// Stop after so long.
+    /// Stop after this time.
     #[arg(short, long, value_name = "SPAN", value_parser = span::seconds)]
     duration: Option<Duration>,
 }

@@ -23,7 +23,7 @@ pub(crate) struct WriteArgs {
     #[arg(value_name = "NODE VALUE", required = true, num_args = 1.., allow_negative_numbers = true)]
     pairs: Vec<String>,
 
-    /// The type of the values, such as Int32; without it the node's DataType decides.
+    /// Type of the values, such as Int32. Default: the node's DataType.
     #[arg(short, long, value_name = "TYPE", value_parser = built_in_type)]
     r#type: Option<BuiltInType>,
 

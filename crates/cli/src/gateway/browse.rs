@@ -23,7 +23,7 @@ pub(crate) struct BrowseArgs {
     #[arg(value_name = "FILE|URL")]
     target: String,
 
-    /// The source of the file. May be left out if there is only one.
+    /// Source in the file. Default: the only one.
     source: Option<String>,
 
     /// How long to listen to a broker.

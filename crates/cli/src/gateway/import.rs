@@ -19,7 +19,7 @@ pub(crate) struct ImportArgs {
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
-    /// Where the device is. Kepware's tables do not say it.
+    /// Address of the device, which Kepware's tables do not contain.
     #[arg(long, value_name = "HOST[:PORT]")]
     address: Option<String>,
 

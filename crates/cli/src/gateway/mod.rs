@@ -21,7 +21,7 @@ const FILE_LEN_MAX: u64 = 64 << 20;
 /// What to do with sources and tags.
 #[derive(Debug, Subcommand)]
 pub(crate) enum GatewayCommand {
-    /// List all mistakes of a file's sources, tags and destinations, and what is suspicious in them.
+    /// List all errors and warnings in a file's sources, tags and destinations.
     #[command(after_help = crate::examples::GATEWAY_CHECK)]
     Check(check::CheckArgs),
     /// Show what a source offers: nodes of a server, topics of a broker, values in JSON, the identity of Modbus units.
@@ -30,10 +30,10 @@ pub(crate) enum GatewayCommand {
     /// Look for Modbus units and OPC UA servers. Only the hosts and ports that are named are contacted.
     #[command(after_help = crate::examples::GATEWAY_SCAN)]
     Scan(Box<scan::ScanArgs>),
-    /// Make sources and tags of OPC Publisher's publishednodes.json or of Kepware's table of tags.
+    /// Convert OPC Publisher's publishednodes.json or Kepware's tag table to sources and tags.
     #[command(after_help = crate::examples::GATEWAY_IMPORT)]
     Import(import::ImportArgs),
-    /// Write the tags of a file as a table (CSV), which a source can name with `tags`.
+    /// Write the tags of a file as a CSV table, for the key `tags` of a source.
     #[command(after_help = crate::examples::GATEWAY_EXPORT)]
     Export(import::ExportArgs),
 }

@@ -22,7 +22,7 @@ use taktwerk_schema::{ApplicationDescription, EndpointDescription};
 #[derive(Debug, Args)]
 #[group(id = "targets", required = true, multiple = true, args = ["modbus", "opcua"])]
 pub(crate) struct ScanArgs {
-    /// Look for Modbus units at HOST[:PORT[-PORT]]; HOST may be a range such as 10.0.0.1-20. May be given several times.
+    /// Look for Modbus units at HOST[:PORT[-PORT]]; HOST can be a range such as 10.0.0.1-20. Can be repeated.
     #[arg(long, value_name = "RANGE")]
     modbus: Vec<String>,
 
@@ -34,7 +34,7 @@ pub(crate) struct ScanArgs {
     #[arg(long)]
     rtu: bool,
 
-    /// How long a Modbus unit may take to answer.
+    /// Timeout of a Modbus unit.
     #[arg(long, value_name = "SPAN", default_value = "500ms", value_parser = span::seconds)]
     answer_within: Duration,
 
@@ -97,7 +97,15 @@ pub(crate) fn run(arguments: &ScanArgs, output: Output, interrupt: &Interrupt) -
     }
     let has_answer = scanned.iter().any(|it| it.units.as_ref().is_ok_and(|units| !units.is_empty()))
         || discovered.iter().any(|server| server.outcome.is_ok());
-    if has_answer { Ok(()) } else { Err(Failure::Connect("nobody has answered".to_owned())) }
+    if has_answer {
+        Ok(())
+    } else {
+        Err(Failure::Connect(
+            "no device answered: check the addresses, or raise \
+     --answer-within"
+                .to_owned(),
+        ))
+    }
 }
 
 fn modbus_text(scanned: &[Scanned]) -> String {

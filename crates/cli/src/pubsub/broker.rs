@@ -19,7 +19,7 @@ pub(crate) struct BrokerArgs {
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:1883")]
     listen: SocketAddr,
 
-    /// End when standard input ends: for programs that start this one.
+    /// Exit when stdin closes (for supervisors).
     #[arg(long)]
     exit_with_stdin: bool,
 }
@@ -139,7 +139,7 @@ mod embedded {
         let version = if is_v5 { "5" } else { "3.1.1" };
         tell!("broker for MQTT {version} at mqtt://{listen}, for as long as this program runs");
         if !listen.ip().is_loopback() {
-            tell!("anybody who reaches that address can read and publish: it asks for no password");
+            tell!("anyone who can reach that address can read and publish: the broker has no password");
         }
         Ok(())
     }

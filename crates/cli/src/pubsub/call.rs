@@ -28,32 +28,32 @@ pub(crate) struct CallArgs {
     #[command(flatten)]
     common: CommonArgs,
 
-    /// What the Action is to be told, in the order of its fields, typed as the responder says.
+    /// Input values of the Action in the order of its fields.
     #[arg(value_name = "ARGUMENT", allow_negative_numbers = true, requires = "action")]
     arguments: Vec<String>,
 
-    /// Who is asked: 2234, byte:1, uint32:7, string:line-1.
+    /// PublisherId of the responder: 2234, byte:1, uint32:7, string:line-1.
     #[arg(long, value_name = "ID", value_parser = publisher_id)]
     responder: PublisherId,
 
-    /// The Action, by its name or ActionTargetId. Without it, it is shown what the responder can be asked for.
+    /// Name or ActionTargetId of the Action. Without it, the Actions of the responder are listed.
     #[arg(long, value_name = "NAME")]
     action: Option<String>,
 
-    /// The DataSetWriter that answers, where several have an Action of that name.
+    /// DataSetWriter of the Action, if several have one of that name.
     #[arg(long, value_name = "ID")]
     writer: Option<u16>,
 
-    /// Who we are; made up without it.
+    /// Id of the requestor. Default: random.
     #[arg(long, value_name = "ID", value_parser = publisher_id)]
     requestor: Option<PublisherId>,
 
-    /// Where the answer is to be sent: opc.udp://host:port of this machine. Without it the address itself where that is
-    /// multicast, else a free port.
+    /// Address for the response: opc.udp://host:port of this machine. Default: the multicast address, else a free port.
     #[arg(long, value_name = "URL")]
     response_address: Option<String>,
 
-    /// Ask also without message security: whoever is on the way can read, change and answer what is asked. JSON has none.
+    /// Call without message security. Anyone on the network can read, change and answer the request. JSON has no
+    /// security.
     #[arg(long)]
     allow_unsecured: bool,
 }
@@ -62,7 +62,9 @@ pub(crate) struct CallArgs {
 pub(super) fn run(arguments: &CallArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     let common = &arguments.common;
     if common.config.is_some() {
-        return Err(Failure::Usage("call has no use for --config: give the responder's URL".to_owned()));
+        return Err(Failure::Usage(
+            "`pubsub call` does not take --config: pass the responder's URL".to_owned(),
+        ));
     }
     let keys = common.key_source(true)?;
     if common.security == Mode::None && !arguments.allow_unsecured {

@@ -15,14 +15,14 @@ use taktwerk_pki::permissions::Protection;
 /// The address that is used unless another one is given: administratively scoped, so that it does not leave the site.
 pub(super) const URL: &str = "opc.udp://239.192.0.1:4840";
 
-/// How messages are protected.
+/// Message security.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Mode {
-    /// Not at all.
+    /// No protection.
     None,
-    /// Nobody without the keys can forge or change them.
+    /// Signed: protected against forging.
     Sign,
-    /// Nor read them.
+    /// Signed and encrypted.
     SignAndEncrypt,
 }
 
@@ -62,40 +62,39 @@ pub(super) struct CommonArgs {
     #[arg(long, value_name = "LEVEL", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=2))]
     pub(super) qos: u8,
 
-    /// File whose first line is the password of the user that the URL names (mqtts://user@host), or those of --config.
+    /// File whose first line is the password for the user in the URL (mqtts://user@host) or in --config.
     #[arg(long, value_name = "FILE")]
     broker_password_file: Option<PathBuf>,
 
-    /// Certificates of the authorities that vouch for the broker, PEM; the system's without it.
+    /// CA certificates for the broker, PEM. Default: those of the system.
     #[arg(long, value_name = "FILE")]
     pub(super) broker_ca: Option<PathBuf>,
 
-    /// Our certificate for brokers that want one, PEM.
+    /// Client certificate for the broker, PEM.
     #[arg(long, value_name = "FILE", requires = "broker_key")]
     broker_certificate: Option<PathBuf>,
 
-    /// Its private key, PEM.
+    /// Private key of --broker-certificate, PEM.
     #[arg(long, value_name = "FILE", requires = "broker_certificate")]
     broker_key: Option<PathBuf>,
 
-    /// Start a broker at the URL's address, for as long as this program runs: for trying things out.
+    /// Run a broker at the URL's address in this process, for trials.
     #[arg(long)]
     embedded_broker: bool,
 
-    /// How messages are protected; needs --keys or --key-service. With --config the least for all of it: what is stronger
-    /// there stays.
+    /// Message security; needs --keys or --key-service. With --config it is the minimum: stronger settings there stay.
     #[arg(long, value_name = "MODE", value_enum, default_value = "none")]
     pub(super) security: Mode,
 
-    /// File with the keys of the security group (taktwerk pubsub keys makes one). May be given several times.
+    /// File with the keys of the security group (`taktwerk pubsub keys` writes one). Can be repeated.
     #[arg(long, value_name = "FILE")]
     pub(super) keys: Vec<PathBuf>,
 
-    /// Server that hands out the keys (SKS, GetSecurityKeys), for groups whose configuration names none.
+    /// Security key server (SKS, GetSecurityKeys) for groups without one in the configuration.
     #[arg(long, value_name = "SERVER", conflicts_with = "keys")]
     key_service: Option<Endpoint>,
 
-    /// The security group whose keys are asked for.
+    /// Security group of the keys.
     #[arg(long, value_name = "GROUP", requires = "key_service")]
     security_group: Option<String>,
 

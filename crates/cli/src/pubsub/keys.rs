@@ -28,7 +28,7 @@ pub(crate) struct KeysArgs {
     #[arg(value_name = "GROUP")]
     group: String,
 
-    /// The key of AES: 128 or 256 bits.
+    /// Length of the AES key in bits.
     #[arg(long, value_name = "BITS", default_value = "256", value_parser = ["128", "256"])]
     bits: String,
 }
@@ -73,7 +73,8 @@ pub(super) fn run(arguments: &KeysArgs, output: Output) -> Result<(), Failure> {
         return output.document(&serde_json::json!(text));
     }
     let toml = toml::to_string(&text).map_err(|error| Failure::Usage(error.to_string()))?;
-    let warning = "# Whoever has this file can read and forge the messages of the group: keep it from others (chmod 600).\n";
+    let warning =
+        "# With this file, messages of the group can be read and forged: keep it private (chmod 600).\n";
     output.text(&format!("{warning}{toml}"))
 }
 

@@ -27,31 +27,32 @@ pub(crate) struct ListenArgs {
     #[command(flatten)]
     common: CommonArgs,
 
-    /// Only this publisher: 2234, byte:1, uint32:7, string:line-1.
+    /// Print only messages of this publisher: 2234, byte:1, uint32:7, string:line-1.
     #[arg(long, value_name = "ID", value_parser = publisher_id, conflicts_with = "config")]
     publisher_id: Option<PublisherId>,
 
-    /// Only this WriterGroup. Messages that do not say from which one they are, are not shown.
+    /// Print only messages of this WriterGroup. Messages without a WriterGroupId are not printed.
     #[arg(long, value_name = "ID", conflicts_with = "config")]
     group: Option<u16>,
 
-    /// Only this DataSetWriter.
+    /// Print only messages of this DataSetWriter.
     #[arg(long, value_name = "ID", conflicts_with = "config")]
     writer: Option<u16>,
 
-    /// Drop secured messages whose timestamp is further from now, and those without one: recordings. Clocks have to agree.
+    /// Drop secured messages without a timestamp or with one further from now, as replays have. Clocks must agree.
     #[arg(long, value_name = "SPAN", value_parser = span::seconds)]
     max_age: Option<Duration>,
 
-    /// Keep in this file what was received of secured messages, so that nothing is taken again after a restart.
+    /// Save the sequence numbers of secured messages in this file, so that replayed messages are rejected after a
+    /// restart.
     #[arg(long, value_name = "FILE")]
     replay_file: Option<PathBuf>,
 
-    /// Stop after so many DataSetMessages.
+    /// Stop after this many DataSetMessages.
     #[arg(short = 'n', long, value_name = "N")]
     count: Option<u64>,
 
-    /// Stop after so long.
+    /// Stop after this time.
     #[arg(short, long, value_name = "SPAN", value_parser = span::seconds)]
     duration: Option<Duration>,
 }

@@ -28,13 +28,13 @@ use clap::Subcommand;
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PubSubCommand {
-    /// Publish values: simulated ones, or those of any server.
+    /// Publish simulated values or those of any server.
     Publish(Box<publish::PublishArgs>),
-    /// Print what others publish.
+    /// Print received messages.
     Listen(Box<listen::ListenArgs>),
-    /// Ask a responder for an Action, or what it can be asked for.
+    /// Call an Action of a responder, or list its Actions.
     Call(Box<call::CallArgs>),
-    /// Make a file with new keys for a security group, on standard output.
+    /// Print a file with new keys for a security group.
     Keys(keys::KeysArgs),
     /// Run the broker of --embedded-broker alone: for programs that measure it.
     #[command(hide = true)]

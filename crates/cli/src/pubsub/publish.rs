@@ -28,10 +28,10 @@ use taktwerk_lab::figures;
 use taktwerk_net::pubsub::SentTotals;
 use taktwerk_types::{BuiltInType, DataValue, NodeId, Variant};
 
-/// How messages are laid out.
+/// Layout of the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum LayoutName {
-    /// Messages say what they hold.
+    /// Messages describe their fields.
     Dynamic,
     /// Every field has a fixed position; subscribers need the configuration.
     PeriodicFixed,
@@ -43,7 +43,7 @@ pub(crate) struct PublishArgs {
     #[command(flatten)]
     common: CommonArgs,
 
-    /// Who publishes: 2234, byte:1, uint32:7, string:line-1.
+    /// PublisherId: 2234, byte:1, uint32:7, string:line-1.
     #[arg(long, value_name = "ID", default_value = "1", value_parser = publisher_id, conflicts_with = "config")]
     publisher_id: PublisherId,
 
@@ -52,15 +52,15 @@ pub(crate) struct PublishArgs {
     #[arg(short = 'I', long, value_name = "MS", value_parser = span::millis)]
     interval: Option<Duration>,
 
-    /// How messages are laid out.
+    /// Layout of the messages.
     #[arg(long, value_enum, default_value = "dynamic", conflicts_with = "config")]
     layout: LayoutName,
 
-    /// How many simulated values to publish, when they do not come from a server.
+    /// Number of simulated values, without --from.
     #[arg(long, value_name = "N", default_value_t = 5, conflicts_with_all = ["from", "config"])]
     signals: u32,
 
-    /// Make values up for all fields of --config, also for those that name a node and would have its value with --from.
+    /// Simulate all fields of --config, including those that name a node.
     #[arg(long, requires = "config", conflicts_with = "from")]
     simulate: bool,
 
@@ -68,7 +68,7 @@ pub(crate) struct PublishArgs {
     #[arg(long, value_name = "SERVER")]
     from: Option<Endpoint>,
 
-    /// Which of its nodes: NodeIds or browse paths (with * and ?). With --config: those of the configuration.
+    /// NodeIds or browse paths (with * and ?) to publish. With --config: the nodes of the configuration.
     #[arg(long, value_name = "NODE", num_args = 1.., requires = "from", conflicts_with = "config")]
     nodes: Vec<NodeSpec>,
 
@@ -80,23 +80,24 @@ pub(crate) struct PublishArgs {
     #[arg(long, value_name = "N")]
     cpu: Option<usize>,
 
-    /// Keep all memory in RAM.
+    /// Lock all memory in RAM.
     #[arg(long)]
     lock_memory: bool,
 
-    /// Let the kernel send at the exact time (SO_TXTIME); the interface needs the queueing discipline fq or etf.
+    /// Let the kernel send at exact times (SO_TXTIME). The interface needs the queueing discipline fq or etf.
     #[arg(long)]
     send_time: bool,
 
-    /// Make messages so much before they are due, instead of as early as making them takes.
+    /// Prepare messages this long before they are due. Default: measured.
     #[arg(long, value_name = "SPAN", value_parser = span::micros)]
     prepare: Option<Duration>,
 
-    /// Stop after so long.
+    /// Stop after this time.
     #[arg(short, long, value_name = "SPAN", value_parser = span::seconds)]
     duration: Option<Duration>,
 
-    /// Write the configuration for subscribers (--config) to this file and go on. User and password of a broker are not in it.
+    /// Write the configuration for subscribers (--config) to this file. It does not contain the user and password of a
+    /// broker.
     #[arg(long, value_name = "FILE")]
     write_subscriber: Option<PathBuf>,
 }

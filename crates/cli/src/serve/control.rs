@@ -140,7 +140,7 @@ pub(crate) fn apply(file: &Path) -> Result<Outcome, Failure> {
     let peer = socket_peercred(&stream).map_err(|error| lost(error.into()))?.uid;
     if !(geteuid().is_root() || peer.is_root() || peer == geteuid() || peer.as_raw() == owner) {
         return Err(Failure::Environment(format!(
-            "the program that answers for {} belongs to the user {}, who does not own that file: nothing was asked of it",
+            "the program that runs with {} belongs to the user {}, who does not own that file: no request was sent",
             file.display(),
             peer.as_raw()
         )));

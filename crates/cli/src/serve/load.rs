@@ -24,7 +24,7 @@ pub(crate) enum SignalValues {
     Count,
     /// A random number between 0 and 1.
     Random,
-    /// When the value was written, in seconds since 1970: clients can tell how old it is.
+    /// The time of the write in seconds since 1970, so that clients can measure the age of a value.
     Time,
 }
 

@@ -94,16 +94,16 @@ impl Absent {
         for (data_set, node, status) in refused.data_sets {
             tracing::warn!(
                 data_set, %node, %status,
-                "those who configure PubSub may not publish this Variable, or not with so little message security: its data set \
-                 is not published"
+                "the roles that configure PubSub may not read this Variable, or not with this message security: \
+                 its data set is not published"
             );
             absent.data_sets.push(data_set);
         }
         for (index, node, status) in refused.readers {
             tracing::warn!(
                 ?index, %node, %status,
-                "those who configure PubSub may not write to this Variable, or not with so little message security: nothing is \
-                 received for it"
+                "the roles that configure PubSub may not write this Variable, or not with this message security: \
+                 nothing is received for it"
             );
             absent.readers.push(index);
         }
@@ -263,9 +263,9 @@ impl Files {
             )),
             PubSubStartError::UnsecuredActions | PubSubStartError::Actions(ActionError::JsonSecured) => {
                 Failure::Usage(
-                    "PubSub: Actions without message security: whoever reaches the address may call Methods of this \
-                     server. Give their WriterGroups a security group (UADP), or allow it: \
-                     --pubsub-unsecured-actions, in a configuration file unsecured_actions = true"
+                    "PubSub: Actions without message security: anyone who can reach the address could call Methods \
+                     of this server. Give their WriterGroups a security group (UADP), or allow it with \
+                     --pubsub-unsecured-actions or unsecured_actions = true"
                         .to_owned(),
                 )
             }

@@ -138,8 +138,8 @@ impl Offer {
             tell!("anonymous users welcome: programs on this machine can connect without security");
         } else if self.is_open {
             let warning = format!(
-                "listening on {} with SecurityPolicy None: everybody who can reach this address can read, write and call, and \
-                 everything crosses the network readably",
+                "listening on {} with SecurityPolicy None: everyone who can reach this address can read, write and \
+                 call, and messages are not encrypted",
                 arguments.bind
             );
             tell_part!("{}", wrapped("WARNING: ", &warning));

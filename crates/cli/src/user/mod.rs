@@ -16,11 +16,11 @@ use zeroize::Zeroizing;
 /// What to do with users.
 #[derive(Debug, Subcommand)]
 pub(crate) enum UserCommand {
-    /// Add a user; the password is asked for.
+    /// Add a user; asks for the password.
     Add {
-        /// The name, as it is typed in to log on.
+        /// Login name.
         name: String,
-        /// A role, such as Observer, Operator or Engineer; may be given several times.
+        /// Role, such as Observer, Operator or Engineer. Can be repeated.
         #[arg(long = "role", value_name = "ROLE")]
         roles: Vec<String>,
         #[command(flatten)]
@@ -49,7 +49,7 @@ pub(crate) enum UserCommand {
         #[command(flatten)]
         file: FileArgs,
     },
-    /// Change a user's roles to those that are given; none takes all away.
+    /// Replace a user's roles; without ROLES, remove all.
     Role {
         /// The name.
         name: String,
@@ -63,7 +63,7 @@ pub(crate) enum UserCommand {
 /// Where a password comes from.
 #[derive(Debug, Args)]
 pub(crate) struct PasswordArgs {
-    /// File whose first line is the password, instead of being asked; - is standard input.
+    /// File whose first line is the password, instead of a prompt; - for standard input.
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
 }

@@ -85,8 +85,8 @@ impl ConfigFile {
             return Err(self.section_error(
                 "security",
                 "nothing is offered to clients",
-                "leave policies out to offer all that the certificates serve; `none = true` offers SecurityPolicy \
-                 None, where everybody on the network can read along",
+                "remove policies to offer all that match the certificates; `none = true` offers SecurityPolicy \
+                 None, where everyone on the network can read messages",
             ));
         }
         let identities = &config.identities;
@@ -94,15 +94,15 @@ impl ConfigFile {
         if !identities.anonymous && !has_secrets && !identities.certificates {
             return Err(self.section_error(
                 "identities",
-                "nobody can log on",
-                "set users_file or [identities.jwt], `certificates = true` for users with certificates, or `anonymous = \
-                 true` to let everybody in",
+                "no client can log on",
+                "set users_file or [identities.jwt], `certificates = true` for users with certificates, or \
+                 `anonymous = true` for clients without a user",
             ));
         }
         if identities.certificates && !is_secured {
             return Err(self.section_error(
                 "identities",
-                "users with certificates prove who they are with the algorithms of a policy, and none is offered",
+                "user certificates need a SecurityPolicy, and none is offered",
                 "name policies in [security], or leave them out there to offer all",
             ));
         }
@@ -110,7 +110,7 @@ impl ConfigFile {
             return Err(self.section_error(
                 "identities",
                 "passwords and tokens would cross the network readably, because only SecurityPolicy None is offered",
-                "`clear_passwords = true` allows it where nobody can listen",
+                "`clear_passwords = true` allows it on a trusted network",
             ));
         }
         self.tokens()?;

@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn what_is_not_safe_has_to_be_asked_for() {
-        assert!(mistake("").contains("nobody can log on"), "{}", mistake(""));
+        assert!(mistake("").contains("no client can log on"), "{}", mistake(""));
         let fine = |text: &str| ConfigFile::parse(Path::new("server.toml"), text).unwrap();
         let default = fine("[identities]\nusers_file = \"users.toml\"\n");
         let config = default.config();
@@ -239,7 +239,7 @@ mod tests {
         assert!(clear.contains("readably"), "{clear}");
         fine(&format!("{none_only}users_file = \"users.toml\"\nclear_passwords = true\n"));
         let proof = mistake(&format!("{none_only}certificates = true\n"));
-        assert!(proof.contains("prove"), "{proof}");
+        assert!(proof.contains("need a SecurityPolicy"), "{proof}");
         fine("[identities]\ncertificates = true\n");
         fine("[security]\nnone = true\n[identities]\nanonymous = true\n");
     }

@@ -38,7 +38,7 @@ impl ConfigFile {
         let Some(audience) = section.audience.as_ref().or(self.config().server.application_uri.as_ref())
         else {
             return Err(wrong(
-                "nobody knows whom tokens are for",
+                "the audience of tokens is unknown",
                 "set audience, or application_uri in [server], to what stands in their claim aud",
             ));
         };

@@ -52,7 +52,7 @@ impl Broker {
         };
         let is_open = fields.flag("allow_plaintext_password")?.unwrap_or(false);
         if user.is_some() && !is_tls && !is_local(&host) && !is_open {
-            let hint = "use mqtts://, or set allow_plaintext_password = true where nobody can listen";
+            let hint = "use mqtts://, or set allow_plaintext_password = true on a trusted network";
             return Err(fields.mistake("the password would cross the network readably", hint));
         }
         let client_id = fields.text("client_id")?;

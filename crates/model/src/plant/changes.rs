@@ -42,7 +42,7 @@ fn kinds(node: &Node, hardware: &Hardware) -> Vec<Steps> {
         of_node(format!("publish every {interval_ms} ms"), Node { interval_ms, changing, ..same().0 })
     });
     let shares = [("half", 0.5), ("a quarter", 0.25), ("a tenth", 0.1)].map(|(name, share)| {
-        let what = format!("report {name} of the values (a deadband, or points nobody needs)");
+        let what = format!("report {name} of the values (set a deadband, or remove unused points)");
         of_node(what, Node { changing: node.changing * share, ..same().0 })
     });
     let mut fewer = Vec::new();
@@ -157,7 +157,7 @@ mod tests {
         assert!(found.iter().all(|change| change.fits && change.share <= 1.0), "{found:?}");
         let expected = [
             "publish every 200 ms",
-            "report half of the values (a deadband, or points nobody needs)",
+            "report half of the values (set a deadband, or remove unused points)",
             "two nodes instead of one",
         ];
         assert_eq!(texts(&found), expected);

@@ -74,9 +74,7 @@ fn server(problem: &Problem, settings: &Settings) -> String {
         String::new()
     };
     // Tuning does not decide on access: a file that lets everybody in must not come out of it by itself.
-    text.push_str(
-        "# Who may log on is missing: add [identities] first; `taktwerk config init` writes an example.\n",
-    );
+    text.push_str("# [identities] is missing: add users first; `taktwerk config init` writes an example.\n");
     let _ = writeln!(text, "# Start: taktwerk serve --config server.toml{busy}\n");
     let _ = writeln!(text, "[server]\nthreads = {}\n", settings.threads);
     let (mode, policy) = settings.security.names();

@@ -30,8 +30,8 @@ pub enum PubSubError {
     },
     /// What was received before cannot be read, or not be kept.
     #[error(
-        "{}: {reason}; without what was received before, recorded messages may be taken once more: mend it, or remove the \
-         file to begin anew", path.display()
+        "{}: {reason}; without the saved sequence numbers, replayed messages could be accepted: repair the file, \
+         or remove it to start again", path.display()
     )]
     ReplayFloor {
         /// The file.

@@ -31,7 +31,7 @@ pub enum PubSubStartError {
         data_set: String,
     },
     /// A data set gets its values from the application, but the application gives none.
-    #[error("nobody gives the values of the data set {data_set:?}: call values() with its name")]
+    #[error("the data set {data_set:?} has no source of values: call values() with its name")]
     NoValues {
         /// The data set.
         data_set: String,

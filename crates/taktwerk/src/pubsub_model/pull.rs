@@ -69,7 +69,7 @@ impl KeySource for KeyServiceClient {
         }
         let group = &request.security_group_id;
         let mut outcome = Err(StatusCode::BAD_CONFIGURATION_ERROR);
-        self.last_error = Some(format!("nobody says which key service has the keys of {group:?}"));
+        self.last_error = Some(format!("no key service is configured for the security group {group:?}"));
         for url in urls {
             let asked: Result<SecurityKeys, Refused> = self.runtime.block_on(async {
                 let client = (self.connect)(url).connect().await.map_err(|error| {

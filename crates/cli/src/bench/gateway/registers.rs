@@ -38,7 +38,7 @@ pub(crate) struct GatewayArgs {
     #[arg(short = 'I', long, value_name = "MS", default_value = "100", value_parser = span::millis)]
     interval: Duration,
 
-    /// Measure twice: the second time, so many devices take requests and do not answer. The others are compared.
+    /// Measure twice; the second time, this many devices do not answer. The others are compared.
     #[arg(long, value_name = "N", default_value_t = 0)]
     hang: u32,
 
@@ -46,7 +46,7 @@ pub(crate) struct GatewayArgs {
     #[arg(short, long, value_name = "SPAN", default_value = "10s", value_parser = span::some)]
     duration: Duration,
 
-    /// Load before the measurement begins, not counted.
+    /// Warm-up before the measurement, not counted.
     #[arg(long, value_name = "SPAN", default_value = "2s", value_parser = span::seconds)]
     warmup: Duration,
 

@@ -87,7 +87,7 @@ fn resolve(url: &str) -> Result<SocketAddr, Failure> {
     }
     if bare.contains('@') {
         // Not shown: it may have a password.
-        let what = "user and password in the broker's URL: bench mqtt logs on as nobody; leave them out";
+        let what = "user and password in the broker's URL: bench mqtt connects without a user; remove them";
         return Err(Failure::Usage(what.to_owned()));
     }
     let bare = bare.trim_end_matches('/');
@@ -117,6 +117,6 @@ mod tests {
         assert_eq!(text("tcp://[::1]:7").as_deref(), Some("[::1]:7"));
         assert_eq!(text("mqtts://127.0.0.1"), None);
         let refused = format!("{:?}", resolve("mqtt://me:secret@127.0.0.1"));
-        assert!(refused.contains("leave them out") && !refused.contains("secret"), "{refused}");
+        assert!(refused.contains("remove them") && !refused.contains("secret"), "{refused}");
     }
 }

@@ -26,9 +26,9 @@ const LARGEST: u32 = 16 << 20;
 /// What a message is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Content {
-    /// So many bytes.
+    /// Plain bytes.
     Bytes,
-    /// A NetworkMessage of PubSub that holds so many bytes.
+    /// A PubSub NetworkMessage (UADP) with these bytes.
     Uadp,
 }
 

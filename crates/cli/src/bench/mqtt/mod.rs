@@ -26,12 +26,12 @@ use taktwerk_lab::mqtt::{Qos, Version};
 use taktwerk_lab::pin::CpuList;
 use taktwerk_lab::validity::{self, Invalid};
 
-/// Who talks to whom.
+/// Communication pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Pattern {
     /// Each client publishes to itself.
     RoundTrip,
-    /// One publishes, all others receive it and answer at once; the first waits for all answers.
+    /// One client publishes, all others answer at once, the first waits for all answers.
     Fan,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct MqttArgs {
     #[arg(long, value_name = "LIST", requires = "peer")]
     peer_cpu: Option<CpuList>,
 
-    /// Who talks to whom.
+    /// Communication pattern.
     #[arg(long, value_enum, default_value = "round-trip")]
     pattern: Pattern,
 
@@ -62,7 +62,7 @@ pub(crate) struct MqttArgs {
     #[arg(long, value_name = "VERSION", default_value = "3.1.1")]
     mqtt: Version,
 
-    /// What a message is: bytes, or a NetworkMessage of PubSub (UADP) that holds them.
+    /// Content of a message.
     #[arg(long, value_enum, default_value = "bytes")]
     message: message::Content,
 
@@ -75,12 +75,12 @@ pub(crate) struct MqttArgs {
           value_parser = clap::value_parser!(u32).range(1..=20_000))]
     clients: u32,
 
-    /// Messages per second over all clients (transactions with fan), sent when they are due. Without it, each client
-    /// publishes again when its last message came back.
+    /// Messages (with fan: transactions) per second over all clients, sent on schedule. Default: each client publishes
+    /// when its last message has come back.
     #[arg(long, value_name = "PER_SECOND")]
     rate: Option<f64>,
 
-    /// Stop after so many messages or transactions, warm-up not counted.
+    /// Stop after this many messages or transactions, without the warm-up.
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
@@ -88,7 +88,7 @@ pub(crate) struct MqttArgs {
     #[arg(short, long, value_name = "SPAN", default_value = "10s", value_parser = span::seconds)]
     duration: Duration,
 
-    /// Load before the measurement begins, not counted.
+    /// Warm-up before the measurement, not counted.
     #[arg(long, value_name = "SPAN", default_value = "1s", value_parser = span::seconds)]
     warmup: Duration,
 
@@ -104,7 +104,7 @@ pub(crate) struct MqttArgs {
     #[arg(long)]
     busy_poll: bool,
 
-    /// End when standard input ends: for programs that start this one.
+    /// Exit when stdin closes (for supervisors).
     #[arg(long, hide = true)]
     exit_with_stdin: bool,
 }

@@ -30,26 +30,26 @@ use taktwerk_lab::pin::CpuList;
 use taktwerk_lab::validity::Invalid;
 use taktwerk_net::pubsub::HistogramSnapshot;
 
-/// How messages are laid out.
+/// Layout of the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum LayoutName {
     /// Every field has a fixed position, without its type.
     PeriodicFixed,
-    /// Messages say what they hold.
+    /// Messages describe their fields.
     Dynamic,
 }
 
 /// Who publishes, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Pattern {
-    /// One publisher, in cycles.
+    /// One publisher in cycles.
     Cycles,
-    /// One station publishes to itself, again when the message has come.
+    /// One station publishes to itself, each time the last message has arrived.
     RoundTrip,
-    /// One publishes, all others receive it and answer at once; the first waits for all answers.
+    /// One client publishes, all others answer at once, the first waits for all answers.
     Fan,
-    /// Somebody else publishes UADP without message security; this only receives. Times count from what the publisher tells:
-    /// SourceTimestamp and ServerTimestamp of a message's first field, and the message's own Timestamp.
+    /// Only receive UADP without message security from another program. Times count from the SourceTimestamp and
+    /// ServerTimestamp of a message's first field and the message's Timestamp.
     Listen,
 }
 
@@ -64,24 +64,24 @@ pub(crate) struct PubSubArgs {
     #[arg(long, value_name = "NAME", default_value = "lo")]
     pub(super) interface: String,
 
-    /// Floats, all with another value in every cycle.
+    /// Number of floats, all of which change in every cycle.
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub(super) signals: u32,
 
-    /// From cycle to cycle; a plain number counts milliseconds.
+    /// Publishing interval; a plain number is in milliseconds.
     #[arg(short = 'I', long, value_name = "MS", default_value = "100", value_parser = span::millis)]
     pub(super) interval: Duration,
 
-    /// How messages are laid out.
+    /// Layout of the messages.
     #[arg(long, value_enum, default_value = "periodic-fixed")]
     pub(super) layout: LayoutName,
 
-    /// How messages are protected.
+    /// Message security.
     #[arg(long, value_enum, default_value = "none")]
     pub(super) security: Mode,
 
-    /// The value changes every so many milliseconds, whatever the publisher does, and delivery counts from there.
-    /// Without it, a value is new when it is sampled.
+    /// Change the value at this interval in milliseconds, independent of the publisher, and measure delivery from the
+    /// change. Default: a value is new when it is sampled.
     #[arg(long, value_name = "MS", value_parser = span::millis)]
     pub(super) update: Option<Duration>,
 
@@ -91,23 +91,23 @@ pub(crate) struct PubSubArgs {
     #[arg(long, value_enum, default_value = "cycles")]
     pub(super) pattern: Pattern,
 
-    /// How long to measure, each of publisher and bare loop.
+    /// Duration of the measurement, for publisher and bare loop each.
     #[arg(short, long, value_name = "SPAN", default_value = "10s", value_parser = span::seconds)]
     pub(super) duration: Duration,
 
-    /// How often publisher and bare loop take turns within that time.
+    /// Number of turns of publisher and bare loop within that time.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(super) rounds: u32,
 
-    /// Without the loop that sends the same datagrams.
+    /// Leave out the bare loop that sends the same datagrams.
     #[arg(long)]
     pub(super) no_bare: bool,
 
-    /// Without a subscriber: nothing is delivered.
+    /// Leave out the subscriber.
     #[arg(long)]
     pub(super) no_subscriber: bool,
 
-    /// CPU of the publisher's thread, and of the bare loop's.
+    /// CPU of the publisher's thread and of the bare loop.
     #[arg(long, value_name = "N")]
     pub(super) publisher_cpu: Option<usize>,
 
@@ -119,7 +119,7 @@ pub(crate) struct PubSubArgs {
     #[arg(long)]
     pub(super) busy_poll: bool,
 
-    /// The subscriber sleeps until a message is there, instead of waking a little before one is expected.
+    /// The subscriber sleeps until a message arrives, instead of waking shortly before.
     #[arg(long, conflicts_with = "busy_poll")]
     pub(super) only_sleep: bool,
 
@@ -127,7 +127,7 @@ pub(crate) struct PubSubArgs {
     #[arg(long, value_name = "PRIORITY")]
     pub(super) fifo: Option<u8>,
 
-    /// Sample when a cycle is due, instead of as much earlier as making its messages takes.
+    /// Sample when a cycle is due, instead of earlier by the time that preparing the messages takes.
     #[arg(long)]
     pub(super) when_due: bool,
 
@@ -139,11 +139,11 @@ pub(crate) struct PubSubArgs {
     #[arg(long, value_name = "BYTES", default_value_t = 16, value_parser = clap::value_parser!(u32).range(8..=8 << 20))]
     pub(super) payload: u32,
 
-    /// Stop after so many round trips or transactions, warm-up not counted.
+    /// Stop after this many round trips or transactions, without the warm-up.
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) count: Option<u64>,
 
-    /// How long to run before measuring (round-trip, fan).
+    /// Warm-up (round-trip, fan).
     #[arg(long, value_name = "SPAN", default_value = "1s", value_parser = span::seconds)]
     pub(super) warmup: Duration,
 
@@ -151,7 +151,7 @@ pub(crate) struct PubSubArgs {
     #[arg(long, value_name = "LIST")]
     pub(super) cpu: Option<CpuList>,
 
-    /// Only this publisher: 2234, byte:1, uint32:7, string:line-1 (listen). Without it, the writer that is heard first.
+    /// Publisher to listen to: 2234, byte:1, uint32:7, string:line-1 (listen). Default: the first one received.
     #[arg(long, value_name = "ID", value_parser = publisher_id)]
     pub(super) publisher_id: Option<PublisherId>,
 }

@@ -42,19 +42,19 @@ pub(crate) struct RequestArgs {
     #[command(flatten)]
     pub(in crate::bench) common: CommonArgs,
 
-    /// Stop after so many requests in all, warm-up not counted.
+    /// Stop after this many requests in all, without the warm-up.
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
-    /// Requests per second over all clients, sent when they are due whatever happened to those before.
+    /// Requests per second over all clients, sent on schedule (open loop).
     #[arg(long, value_name = "PER_SECOND", conflicts_with = "closed")]
     rate: Option<f64>,
 
-    /// Each client sends its next request when the last one was answered. This is the default without --rate.
+    /// Each client sends its next request when it has the last response (closed loop). Default without --rate.
     #[arg(long)]
     closed: bool,
 
-    /// Each client rests so long before its next request; it is not part of the round trip.
+    /// Pause of each client before its next request; not part of the round trip.
     #[arg(long, value_name = "SPAN", conflicts_with = "rate", value_parser = crate::span::millis)]
     pause: Option<std::time::Duration>,
 
@@ -62,7 +62,7 @@ pub(crate) struct RequestArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     batch: u32,
 
-    /// Which nodes: a NodeId or a browse path with * and ?; may be given several times.
+    /// NodeId or browse path (with * and ?). Can be repeated.
     #[arg(long, value_name = "NODE")]
     nodes: Vec<NodeSpec>,
 }

@@ -37,7 +37,7 @@ pub(crate) struct SubscribeArgs {
     #[command(flatten)]
     pub(super) common: CommonArgs,
 
-    /// Monitored items over all clients; without it one per node that is found. 0 makes subscriptions without items.
+    /// Monitored items over all clients; 0 for subscriptions without items. Default: one per node found.
     #[arg(long, value_name = "N")]
     items: Option<u32>,
 
@@ -45,42 +45,42 @@ pub(crate) struct SubscribeArgs {
     #[arg(short = 'I', long, value_name = "MS", default_value = "1000", value_parser = span::millis)]
     interval: Duration,
 
-    /// Sampling interval in milliseconds; the publishing interval by default, 0 for every change.
+    /// Sampling interval in milliseconds; 0 for every change. Default: the publishing interval.
     #[arg(long, value_name = "MS", value_parser = span::millis)]
     sampling: Option<Duration>,
 
-    /// Values that the server keeps per item between two publishes.
+    /// Queue size per item.
     #[arg(long, value_name = "N", default_value_t = 1)]
     queue: u32,
 
-    /// How often the server changes each value, in milliseconds: says how many notifications an item should receive.
-    /// Without it, items are compared with the median item.
+    /// Interval at which the server changes each value, in milliseconds: the expected number of notifications per item.
+    /// Default: that of the median item.
     #[arg(long, value_name = "MS", value_parser = span::millis)]
     update: Option<Duration>,
 
-    /// Monitored items created with one request, if the server takes as many. Many keep a slow server from answering others
-    /// meanwhile.
+    /// Monitored items per CreateMonitoredItems request, at most what the server allows. Many block a slow server for
+    /// other clients.
     #[arg(long, value_name = "N", default_value_t = ITEMS_PER_REQUEST, value_parser = clap::value_parser!(u32).range(1..))]
     per_request: u32,
 
-    /// Which nodes: a NodeId or a browse path with * and ?; may be given several times. Items are spread over them.
+    /// NodeId or browse path (with * and ?); items are spread over the nodes. Can be repeated.
     #[arg(long, value_name = "NODE")]
     nodes: Vec<NodeSpec>,
 
-    /// Values tell when they were written (a Double in seconds since 1970, or a DateTime): measure how old they are.
+    /// Values contain the time of their write (a Double in seconds since 1970, or a DateTime): measure their age.
     /// `serve --signal-values time` writes such values.
     #[arg(long)]
     time_in_value: bool,
 
-    /// Begin only when messages arrive steadily, in time and with equally many values, for ten intervals.
+    /// Start the measurement when messages have arrived in time and with equally many values for ten intervals.
     #[arg(long)]
     steady: bool,
 
-    /// One more client with so many items, which the figures leave out.
+    /// Add one client with this many items, which the figures leave out.
     #[arg(long, value_name = "ITEMS")]
     heavy: Option<u32>,
 
-    /// Measure twice: first while the heavy client reads, then after it has stopped to read its socket.
+    /// Measure twice: while the heavy client reads, and after it has stopped reading its socket.
     #[arg(long, requires = "heavy")]
     stall: bool,
 }

@@ -24,7 +24,7 @@ pub(crate) struct RestoreArgs {
     #[arg(value_name = "FILE")]
     archive: PathBuf,
 
-    /// The folder for the configuration, and for all that it names by relative paths.
+    /// Directory for the configuration and all files that it names by relative paths.
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 
@@ -32,7 +32,7 @@ pub(crate) struct RestoreArgs {
     #[arg(long)]
     outside: bool,
 
-    /// Move what is there already aside, to NAME.before-restore.
+    /// Move existing files aside, to NAME.before-restore.
     #[arg(long)]
     force: bool,
 

@@ -31,19 +31,19 @@ pub(crate) struct HistoryArgs {
     #[arg(value_name = "NODE")]
     node: NodeSpec,
 
-    /// Where to begin: a time such as 2026-03-04T12:00:00Z, or a span before now such as -1h.
+    /// Start: a time such as 2026-03-04T12:00:00Z, or a span before now such as -1h.
     #[arg(long, value_name = "TIME", default_value = "-1h", allow_hyphen_values = true, value_parser = time)]
     from: UtcTime,
 
-    /// Where to end. If it is earlier than --from, the latest values come first.
+    /// End. If it is earlier than --from, the latest values come first.
     #[arg(long, value_name = "TIME", default_value = "now", allow_hyphen_values = true, value_parser = time)]
     to: UtcTime,
 
-    /// At most N values.
+    /// Maximum number of values.
     #[arg(short = 'n', long, value_name = "N")]
     count: Option<usize>,
 
-    /// Also the values before and behind the range.
+    /// Include the values just before and after the range.
     #[arg(long)]
     bounds: bool,
 
@@ -55,11 +55,11 @@ pub(crate) struct HistoryArgs {
     #[arg(long, value_name = "SPAN", value_parser = span::some, requires = "aggregate")]
     every: Option<Duration>,
 
-    /// Values that were inserted, replaced or deleted, and by whom.
+    /// Show values that were inserted, replaced or deleted, with the user who did it.
     #[arg(long, conflicts_with_all = ["aggregate", "at", "bounds"])]
     modified: bool,
 
-    /// The values at these times, interpolated if there are none. May be given several times.
+    /// Show the values at these times, interpolated if necessary. Can be repeated.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = time, conflicts_with_all = ["aggregate", "bounds"])]
     at: Vec<UtcTime>,
 

@@ -21,15 +21,15 @@ use taktwerk_types::{StatusCode, UtcTime};
 /// Arguments of `taktwerk pki doctor`.
 #[derive(Debug, Args)]
 pub(super) struct DoctorArgs {
-    /// A file, the beginning of a thumbprint, or a server's URL; the last refused certificate without it.
+    /// A file, the beginning of a thumbprint, or a server's URL. Default: the certificate that was rejected last.
     #[arg(value_name = "FILE|THUMBPRINT|URL")]
     what: Option<String>,
 
-    /// What the certificate is used for: client for the store of a server, else server.
+    /// Use of the certificate. Default: client for the store of a server, else server.
     #[arg(long = "as", value_name = "ROLE")]
     role: Option<Role>,
 
-    /// Host name by which the server is dialled.
+    /// Host name that clients connect to.
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
 
@@ -212,7 +212,7 @@ fn case(arguments: &DoctorArgs, at: &Place, store: &Store) -> Result<Case, Failu
         }
         let last = refused.into_iter().next().ok_or_else(|| {
             Failure::Usage(format!(
-                "nobody was refused in {}: name a file, a thumbprint or a server's URL",
+                "no certificate was rejected in {}: name a file, a thumbprint or a server's URL",
                 store.root().display()
             ))
         })?;

@@ -15,15 +15,15 @@ pub(super) struct ImportArgs {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// The certificates complete chains, but are not trusted.
+    /// Import as issuer: the certificates complete chains, but are not trusted.
     #[arg(long, conflicts_with = "own")]
     issuer: bool,
 
-    /// The certificate is ours.
+    /// Import as own certificate.
     #[arg(long)]
     own: bool,
 
-    /// File of the private key of our certificate; otherwise it is in FILE or in the store already.
+    /// Private key of the own certificate. Default: the one in FILE or in the store.
     #[arg(long, value_name = "FILE", requires = "own")]
     key: Option<PathBuf>,
 }

@@ -29,34 +29,34 @@ pub(crate) struct PkiArgs {
 /// Which store, and which trust list in it.
 #[derive(Debug, Args)]
 struct Place {
-    /// Folder of the store; ours for client commands without it.
+    /// Directory of the store. Default: that of the client commands.
     #[arg(long, value_name = "DIR", global = true, env = "TAKTWERK_PKI")]
     pki: Option<PathBuf>,
 
-    /// The store that `taktwerk serve` uses without --pki.
+    /// Use the store of `taktwerk serve` without --pki.
     #[arg(long, global = true, conflicts_with = "pki")]
     serve: bool,
 
-    /// Users' certificates instead of applications'.
+    /// Use the certificates of users instead of applications.
     #[arg(long, global = true)]
     users: bool,
 }
 
 #[derive(Debug, Subcommand)]
 enum PkiCommand {
-    /// Make the folders, and a self-signed certificate if there is none.
+    /// Create the directories, and a self-signed certificate if there is none.
     Init(own::InitArgs),
-    /// List our certificates, whom we trust, and who was refused.
+    /// List own, trusted and rejected certificates.
     Show,
-    /// Trust a certificate: a file, or a refused one by its thumbprint.
+    /// Trust a certificate: a file, or a rejected one by its thumbprint.
     Trust(trust::TrustArgs),
-    /// No longer trust a certificate.
+    /// Remove a certificate from the trust list.
     Reject(trust::RejectArgs),
-    /// Make a key and a request for a certificate authority.
+    /// Create a key and a certificate signing request.
     Csr(own::CsrArgs),
-    /// Bring a certificate, a chain or a revocation list to its place.
+    /// Import a certificate, a chain or a revocation list.
     Import(import::ImportArgs),
-    /// Say why a certificate is refused, and which command mends it.
+    /// Explain why a certificate is rejected, and which command fixes it.
     Doctor(doctor::DoctorArgs),
 }
 

@@ -14,7 +14,7 @@ use taktwerk_pki::{NewKey, OwnCertificate, PrivateKey, Store};
 /// What a certificate shall say.
 #[derive(Debug, Args)]
 struct SettingsArgs {
-    /// Kind of key: rsa2048, rsa3072, rsa4096, p256, p384 or ed25519; without it as before, or rsa2048.
+    /// Kind of key: rsa2048, rsa3072, rsa4096, p256, p384 or ed25519. Default: the present kind, or rsa2048.
     #[arg(long, value_name = "KIND")]
     key: Option<NewKey>,
 
@@ -22,7 +22,7 @@ struct SettingsArgs {
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
-    /// ApplicationUri: exactly what the application calls itself.
+    /// ApplicationUri, exactly as the application reports it.
     #[arg(long, value_name = "URI")]
     uri: Option<String>,
 
@@ -30,7 +30,7 @@ struct SettingsArgs {
     #[arg(long, value_name = "NAME")]
     organization: Option<String>,
 
-    /// Further host name or address by which the application is dialled; may be given several times.
+    /// Additional host name or address of the application. Can be repeated.
     #[arg(long, value_name = "HOST")]
     host: Vec<String>,
 }
@@ -41,12 +41,12 @@ pub(super) struct InitArgs {
     #[command(flatten)]
     settings: SettingsArgs,
 
-    /// Days for which the certificate is valid.
+    /// Validity of the certificate in days.
     #[arg(long, value_name = "DAYS", default_value_t = 730, value_parser = clap::value_parser!(u32).range(1..=36500))]
     days: u32,
 
-    /// Make new certificates with new keys of the same kinds (with --key only of that kind) that say what the old ones
-    /// say; these go to own/previous.
+    /// Renew the certificates with new keys of the same kinds (with --key only that kind) and the same names. The old
+    /// ones are moved to own/previous.
     #[arg(long)]
     renew: bool,
 }
@@ -57,7 +57,7 @@ pub(super) struct CsrArgs {
     #[command(flatten)]
     settings: SettingsArgs,
 
-    /// File for the request in PEM; standard output without it.
+    /// File for the request in PEM. Default: standard output.
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -135,7 +135,7 @@ pub(super) fn init(arguments: &InitArgs, at: &Place, output: Output) -> Result<(
         describe(&made.certificate, output)?;
     }
     if made.iter().any(|made| made.previous.is_some()) {
-        tell!("everybody who trusted an old certificate has to trust the new one");
+        tell!("applications that trusted an old certificate must trust the new one");
     }
     Ok(())
 }

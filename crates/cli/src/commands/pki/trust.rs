@@ -15,8 +15,8 @@ use taktwerk_types::UtcTime;
 /// Arguments of `taktwerk pki trust`.
 #[derive(Debug, Args)]
 pub(super) struct TrustArgs {
-    /// A file, or a thumbprint or its first 8 digits or more. Without it the refused certificates are listed, and
-    /// you are asked which one.
+    /// A file, or a thumbprint (at least its first 8 digits). Without it, the rejected certificates are listed and you
+    /// are asked which one to trust.
     #[arg(value_name = "FILE|THUMBPRINT")]
     certificate: Option<String>,
 }
@@ -65,7 +65,7 @@ pub(super) fn trust(arguments: &TrustArgs, at: &Place, output: Output) -> Result
         output.text(&format!("issuer:  {issuer}"))?;
     }
     if let Some(authority) = vouches_for_others(&entry.certificate) {
-        tell!("warning: {authority} is a certificate authority: everybody whom it certifies is trusted");
+        tell!("warning: {authority} is a certificate authority: all certificates that it issued are trusted");
     }
     Ok(())
 }

@@ -35,7 +35,7 @@ Exit codes:
 #[derive(Debug, Args)]
 #[command(after_long_help = format!("{}\n\n{EXPLAINED}", crate::examples::SIM))]
 pub(crate) struct SimArgs {
-    /// What to simulate (TOML).
+    /// Plant or scenario to simulate (TOML).
     #[arg(value_name = "FILE")]
     file: PathBuf,
 

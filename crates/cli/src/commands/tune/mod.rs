@@ -46,12 +46,12 @@ pub(crate) struct TuneArgs {
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
 
-    /// What must hold, such as 'delay_p99_ms <= 50'. Can be repeated.
+    /// Constraint, such as 'delay_p99_ms <= 50'. Can be repeated.
     #[arg(long, value_name = "BOUND")]
     constraint: Vec<String>,
 
-    /// What is to be small: two or more of delay_mean_ms, delay_p99_ms, delay_max_ms, bandwidth_bits_s, utilisation, loss,
-    /// server_cpu, client_cpu, energy_w.
+    /// Figures to minimise: two or more of delay_mean_ms, delay_p99_ms, delay_max_ms, bandwidth_bits_s, utilisation,
+    /// loss, server_cpu, client_cpu, energy_w.
     #[arg(long, value_name = "FIGURES", value_delimiter = ',')]
     minimize: Vec<String>,
 
@@ -76,7 +76,7 @@ pub(crate) struct TuneArgs {
     #[arg(long, value_name = "NODE")]
     node: Vec<crate::node::NodeSpec>,
 
-    /// How long a running server is watched.
+    /// How long to observe a running server.
     #[arg(long, value_name = "SPAN", default_value = "10", value_parser = crate::span::seconds)]
     watch: Duration,
 

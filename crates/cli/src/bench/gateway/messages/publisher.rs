@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How fast to publish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pace {
-    /// Not at all.
+    /// No protection.
     Pause,
     /// So many messages per second.
     Rate(u32),

@@ -8,8 +8,8 @@
 #   PEER=DIR                   takes pymodbus from there instead of target/peers
 #   ASYNCUA=DIR                takes asyncua from there instead of target/peers
 #   SPARKPLUG=DIR              takes pysparkplug from there instead of target/peers
-#   GATEWAY_INSTALL=1          also builds InfluxDB 1 and a NATS server with `go install` into target/peers, where the tests of
-#                              crates/gateway find them
+#   GATEWAY_INSTALL=1          also builds InfluxDB 1 and a NATS server with `go install` into target/peers, and gets the jars of
+#                              Apache Kafka with Maven if there is one; the tests of crates/gateway find them there
 #
 # The last line is `count: N passed, M failed, K skipped`.
 set -eu
@@ -24,6 +24,9 @@ if [ "${GATEWAY_INSTALL:-0}" = 1 ]; then
     go=$(command -v go || command -v /usr/local/go/bin/go) || { echo "go is missing" >&2; exit 6; }
     GOBIN=$root/target/peers/influxdb "$go" install github.com/influxdata/influxdb/cmd/influxd@v1.7.11
     GOBIN=$root/target/peers/nats "$go" install github.com/nats-io/nats-server/v2@v2.11.8
+    if command -v mvn >/dev/null; then
+        mvn -q -B -f "$here/kafka/pom.xml" dependency:copy-dependencies -DoutputDirectory="$root/target/peers/kafka"
+    fi
 fi
 "$here/environment.sh" pymodbus "$peer" || exit 6
 "$here/environment.sh" asyncua "$asyncua" || exit 6

@@ -12,6 +12,8 @@ use crate::adapter::sparkplug::Sparkplug;
 use crate::destination::Sink;
 use crate::destination::file::Files;
 use crate::destination::influx::InfluxSink;
+#[cfg(feature = "kafka")]
+use crate::destination::kafka::KafkaSink;
 use crate::destination::mqtt::MqttSink;
 #[cfg(feature = "nats")]
 use crate::destination::nats::NatsSink;
@@ -163,6 +165,8 @@ const SINKS: &[(&str, TakeSink)] = &[
     sink!("influx", InfluxSink),
     sink!("opcua", OpcUaSink),
     sink!("sparkplug", SparkplugSink),
+    #[cfg(feature = "kafka")]
+    sink!("kafka", KafkaSink),
     #[cfg(feature = "nats")]
     sink!("nats", NatsSink),
     #[cfg(feature = "parquet")]

@@ -4,13 +4,15 @@
 //! - [`queue`]: the queue on disk, `parked`: what waits in it for single variables; [`forward`]: from the tap to the queue;
 //!   [`sending`]: from the queue to the destination; [`counters`]: what is counted;
 //! - [`settings`]: what every destination has; [`template`]: texts with placeholders;
-//! - [`file`], [`influx`], [`mqtt`], [`opcua`], [`sparkplug`], `nats`, `parquet`, `postgres`: the kinds of destinations.
+//! - [`file`], [`influx`], [`mqtt`], [`opcua`], [`sparkplug`], `kafka`, `nats`, `parquet`, `postgres`: the kinds of destinations.
 
 pub mod block;
 pub mod counters;
 pub mod file;
 pub mod forward;
 pub mod influx;
+#[cfg(feature = "kafka")]
+pub mod kafka;
 pub mod mqtt;
 #[cfg(feature = "nats")]
 pub mod nats;

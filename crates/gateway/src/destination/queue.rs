@@ -253,16 +253,17 @@ impl Queue {
             let mut oldest = transaction.prepare_cached(sql)?;
             let mut remove = transaction.prepare_cached("DELETE FROM block WHERE first = ?1")?;
             let mut insert = transaction.prepare_cached("INSERT INTO block VALUES (?1, ?2, ?3, ?4)")?;
-            if let Some(limit) = oldest_time {
-                let (first, old, len) =
-                    transaction.prepare_cached(&format!("{SUM} WHERE time < ?1"))?.query_row([limit], sum)?;
-                if old > 0 {
-                    transaction.execute("DELETE FROM block WHERE time < ?1", [limit])?;
-                    let old = waiting(first, old, confirmed);
-                    outcome.expired += old;
-                    records -= old.min(records);
-                    bytes -= (len as u64).min(bytes);
-                }
+            while let Some(limit) = oldest_time {
+                let sql = "SELECT first, count, length(body), time FROM block ORDER BY first LIMIT 1";
+                let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+                let found = transaction.prepare_cached(sql)?.query_row([], row).optional()?;
+                let found: Option<(i64, i64, i64, i64)> = found.filter(|(.., time)| *time < limit);
+                let Some((first, old, len, _)) = found else { break };
+                remove.execute([first])?;
+                let old = waiting(Some(first), old, confirmed);
+                outcome.expired += old;
+                records -= old.min(records);
+                bytes -= (len as u64).min(bytes);
             }
             for block in blocks {
                 let count = u64::from(block.count);
@@ -353,7 +354,8 @@ impl Queue {
         let through = i64::try_from(through).unwrap_or(i64::MAX);
         let confirmed = store.confirmed;
         let (removed, bytes) = store.change(|transaction, all| {
-            let whole = "first + count - 1 <= ?1";
+            // The first condition is one of the key: a long backlog is not looked through for each batch.
+            let whole = "first <= ?1 AND first + count - 1 <= ?1";
             let (first, records, bytes) =
                 transaction.prepare_cached(&format!("{SUM} WHERE {whole}"))?.query_row([through], sum)?;
             let removed = waiting(first, records, confirmed);

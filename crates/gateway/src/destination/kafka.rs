@@ -1,0 +1,334 @@
+//! Records in a topic of Apache Kafka. Each has its tag as key, so that values of a tag stay in order in one partition, and
+//! the key of the value as header, so that consumers can recognize duplicates.
+
+use super::block::Record as Value;
+use super::settings::DestinationSettings;
+use super::template::{Template, json_text};
+use super::{Batch, Sink, Taken};
+use crate::connect::{host_and_port, is_local};
+use crate::fault::Fault;
+use crate::fields::{Fields, Mistake};
+use core::time::Duration;
+use futures_util::future::{BoxFuture, try_join_all};
+use rskafka::BackoffConfig;
+use rskafka::chrono::DateTime;
+use rskafka::client::error::{Error, ProtocolError};
+use rskafka::client::partition::{Compression, PartitionClient, UnknownTopicHandling};
+use rskafka::client::{Client, ClientBuilder, Credentials, SaslConfig};
+use rskafka::record::Record;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Most bytes of records in one request. Brokers take a megabyte unless they are told otherwise.
+const REQUEST_MAX: usize = 900_000;
+/// Longest name of a topic, and what it may have.
+const TOPIC_LEN_MAX: usize = 249;
+const PAYLOAD: &str = r#"{"tag":"{tag}","time":"{time}","status":"{status}","value":{value}}"#;
+
+/// How a user is told to the brokers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mechanism {
+    Plain,
+    Scram256,
+    Scram512,
+}
+
+/// A topic that values are sent to.
+pub struct KafkaSink {
+    brokers: Vec<String>,
+    is_tls: bool,
+    ca_file: Option<PathBuf>,
+    user: Option<(String, PathBuf, Mechanism)>,
+    topic: String,
+    /// Partitions and replicas of a topic that is made.
+    make: Option<(i32, i16)>,
+    payload: Template,
+    deadline: Duration,
+    partitions: Vec<PartitionClient>,
+}
+
+impl KafkaSink {
+    /// Takes the settings of a destination.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn take(fields: &mut Fields, settings: &DestinationSettings) -> Result<Self, Mistake> {
+        let brokers = fields.texts("brokers")?.unwrap_or_default();
+        let mut addresses = Vec::new();
+        let mut is_here = true;
+        for broker in &brokers {
+            let Some((host, port)) = host_and_port(broker, 9092) else {
+                let hint = "write brokers = [\"kafka-1.example.com:9092\", \"kafka-2.example.com:9092\"]";
+                return Err(fields.mistake(format!("{broker:?} is no broker"), hint));
+            };
+            is_here &= is_local(&host);
+            addresses.push(crate::connect::target(&host, port));
+        }
+        if addresses.is_empty() {
+            return Err(fields.mistake("brokers is missing", "write brokers = [\"kafka.example.com:9092\"]"));
+        }
+        let is_tls = fields.flag("tls")?.unwrap_or(!is_here);
+        let folder = fields.path().parent().map(PathBuf::from).unwrap_or_default();
+        let words = [
+            ("plain", Mechanism::Plain),
+            ("scram-sha-256", Mechanism::Scram256),
+            ("scram-sha-512", Mechanism::Scram512),
+        ];
+        let mechanism = fields.word("mechanism", &words)?.unwrap_or(Mechanism::Scram512);
+        let user = match (fields.text("user")?, fields.text("password_file")?) {
+            (Some(user), Some(file)) => Some((user, folder.join(file), mechanism)),
+            (None, None) => None,
+            _ => {
+                let hint = "set user and password_file";
+                return Err(fields.mistake("a user needs a name and a password", hint));
+            }
+        };
+        let is_open = fields.flag("allow_plaintext_password")?.unwrap_or(false);
+        if user.is_some() && !is_tls && !is_here && !is_open {
+            let hint = "set tls = true, or allow_plaintext_password = true where nobody can listen";
+            return Err(fields.mistake("the password would cross the network readably", hint));
+        }
+        let topic = fields.text_at("topic")?;
+        let (line, topic) = topic.unwrap_or_else(|| (fields.line(), "taktwerk".to_owned()));
+        let is_plain = |char: char| char.is_ascii_alphanumeric() || matches!(char, '.' | '_' | '-');
+        if topic.is_empty() || topic.len() > TOPIC_LEN_MAX || !topic.chars().all(is_plain) {
+            let hint = "topics have letters, digits, . _ and -, and at most 249 of them";
+            return Err(fields.mistake_in(line, "topic", format!("{topic:?} is no topic"), hint));
+        }
+        let replicas = fields.integer("replicas", 1, 100)?.unwrap_or(1) as i16;
+        let partitions = fields.integer("partitions", 1, 10_000)?;
+        Ok(Self {
+            brokers: addresses,
+            is_tls,
+            ca_file: crate::tls::take_ca(fields)?,
+            user,
+            topic,
+            make: partitions.map(|partitions| (partitions as i32, replicas)),
+            payload: Template::parse(fields.text("payload")?.as_deref().unwrap_or(PAYLOAD)),
+            deadline: settings.deadline,
+            partitions: Vec::new(),
+        })
+    }
+
+    fn target(&self) -> &str {
+        self.brokers.first().map(String::as_str).unwrap_or_default()
+    }
+
+    fn failed(&self, error: &dyn core::fmt::Display) -> Fault {
+        let told = error.to_string();
+        Fault::other(self.target(), crate::tls::advice(&told).map_or(told.as_str(), |advice| advice))
+    }
+
+    /// Connects, and finds the partitions of the topic.
+    async fn connect(&self) -> Result<Vec<PartitionClient>, Fault> {
+        // The library tries again by itself. This leaves time to say why it failed.
+        let backoff = BackoffConfig {
+            init_backoff: Duration::from_millis(50),
+            max_backoff: Duration::from_secs(1),
+            base: 2.0,
+            deadline: Some(self.deadline / 2),
+        };
+        let mut builder =
+            ClientBuilder::new(self.brokers.clone()).client_id("taktwerk-gateway").backoff_config(backoff);
+        if self.is_tls {
+            builder = builder.tls_config(crate::tls::client(self.ca_file.as_deref())?);
+        }
+        if let Some((user, file, mechanism)) = &self.user {
+            // Read each time: passwords are changed.
+            let password = taktwerk_config::file::read_text(file, 4096);
+            let password = password.map_err(|error| Fault::connect(file.display().to_string(), &error))?;
+            let password = password.trim_end_matches(['\r', '\n']).to_owned();
+            let credentials = Credentials::new(user.clone(), password);
+            builder = builder.sasl_config(match mechanism {
+                Mechanism::Plain => SaslConfig::Plain(credentials),
+                Mechanism::Scram256 => SaslConfig::ScramSha256(credentials),
+                Mechanism::Scram512 => SaslConfig::ScramSha512(credentials),
+            });
+        }
+        let client = builder.build().await.map_err(|error| self.failed(&error))?;
+        let count = self.partition_count(&client).await?;
+        let clients = (0..count).map(|partition| {
+            client.partition_client(self.topic.as_str(), partition, UnknownTopicHandling::Error)
+        });
+        try_join_all(clients).await.map_err(|error| self.failed(&error))
+    }
+
+    /// The number of the topic's partitions. The topic is made if that is wanted.
+    async fn partition_count(&self, client: &Client) -> Result<i32, Fault> {
+        let topics = client.list_topics().await.map_err(|error| self.failed(&error))?;
+        if let Some(topic) = topics.iter().find(|topic| topic.name == self.topic) {
+            return Ok(topic.partitions.len() as i32);
+        }
+        let Some((partitions, replicas)) = self.make else {
+            let reason = format!("there is no topic {:?}; make it, or set partitions", self.topic);
+            return Err(self.failed(&reason));
+        };
+        let controller = client.controller_client().map_err(|error| self.failed(&error))?;
+        let millis = self.deadline.as_millis().min(60_000) as i32;
+        match controller.create_topic(self.topic.as_str(), partitions, replicas, millis).await {
+            Ok(()) => Ok(partitions),
+            // Another gateway was faster: next time it is found.
+            Err(error) => Err(self.failed(&error)),
+        }
+    }
+
+    fn record(&self, batch: &Batch, value: &Value) -> Record {
+        let nanos = i64::try_from(value.time.unix_nanos()).unwrap_or_default();
+        Record {
+            key: Some(value.tag.as_bytes().to_vec()),
+            value: Some(self.payload.fill(batch, value, json_text).into_bytes()),
+            headers: BTreeMap::from([("key".to_owned(), batch.key(value).into_bytes())]),
+            timestamp: DateTime::from_timestamp_nanos(nanos),
+        }
+    }
+
+    async fn send_all(&mut self, batch: &Batch) -> Result<Taken, Fault> {
+        let partitions = match core::mem::take(&mut self.partitions) {
+            partitions if partitions.is_empty() => self.connect().await?,
+            partitions => partitions,
+        };
+        let mut parts: Vec<Vec<Record>> = partitions.iter().map(|_| Vec::new()).collect();
+        for value in &batch.records {
+            let partition = partition(value.tag.as_bytes(), partitions.len());
+            if let Some(part) = parts.get_mut(partition) {
+                part.push(self.record(batch, value));
+            }
+        }
+        let sent = parts.into_iter().zip(&partitions).map(|(part, client)| send_part(client, part));
+        let all = try_join_all(sent).await.map_err(|error| self.failed(&error))?;
+        let mut taken = Taken::default();
+        for part in all {
+            taken.refused += part.refused;
+            taken.reason = part.reason.or(taken.reason);
+        }
+        // After a failure or a deadline nothing of the connection is used again.
+        self.partitions = partitions;
+        Ok(taken)
+    }
+}
+
+/// Sends the records of a partition in order. A part that is too large for the broker is halved until only the record that
+/// is too large by itself is left out.
+async fn send_part(client: &PartitionClient, mut records: Vec<Record>) -> Result<Taken, Error> {
+    let mut taken = Taken::default();
+    let mut parts: Vec<Vec<Record>> = Vec::new();
+    while !records.is_empty() {
+        let mut size = 0;
+        let fits = records.iter().take_while(|record| {
+            size += record.approximate_size();
+            size <= REQUEST_MAX
+        });
+        let count = fits.count().max(1);
+        let rest = records.split_off(count);
+        parts.push(core::mem::replace(&mut records, rest));
+    }
+    parts.reverse();
+    while let Some(part) = parts.pop() {
+        // The library takes the records, and those that are refused have to be there.
+        match client.produce(part.clone(), Compression::NoCompression).await {
+            Ok(_) => {}
+            Err(Error::ServerError { protocol_error, .. }) if is_too_large(&protocol_error) => {
+                if part.len() <= 1 {
+                    taken.refused += part.len();
+                    taken.reason = Some(format!("a value is too large for the broker: {protocol_error}"));
+                    continue;
+                }
+                let mut left = part;
+                let right = left.split_off(left.len() / 2);
+                parts.extend([right, left]);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(taken)
+}
+
+fn is_too_large(error: &ProtocolError) -> bool {
+    matches!(error, ProtocolError::MessageTooLarge | ProtocolError::RecordListTooLarge)
+}
+
+/// The partition of a key, as Kafka's own producers choose it: murmur2 without its sign.
+fn partition(key: &[u8], count: usize) -> usize {
+    (murmur2(key) & 0x7FFF_FFFF) as usize % count.max(1)
+}
+
+/// `org.apache.kafka.common.utils.Utils.murmur2`
+fn murmur2(data: &[u8]) -> u32 {
+    const M: u32 = 0x5BD1_E995;
+    let mut hash = 0x9747_B28C_u32 ^ data.len() as u32;
+    let (words, rest) = data.as_chunks::<4>();
+    for word in words {
+        let mut k = u32::from_le_bytes(*word).wrapping_mul(M);
+        k ^= k >> 24;
+        hash = hash.wrapping_mul(M) ^ k.wrapping_mul(M);
+    }
+    for (at, byte) in rest.iter().enumerate() {
+        hash ^= u32::from(*byte) << (8 * at);
+    }
+    if !rest.is_empty() {
+        hash = hash.wrapping_mul(M);
+    }
+    hash ^= hash >> 13;
+    hash = hash.wrapping_mul(M);
+    hash ^ (hash >> 15)
+}
+
+impl Sink for KafkaSink {
+    fn describe(&self) -> String {
+        format!("Kafka {}, topic {}", self.brokers.join(", "), self.topic)
+    }
+
+    fn send<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Result<Taken, Fault>> {
+        Box::pin(self.send_all(batch))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fields::Sections;
+    use std::path::Path;
+
+    fn sink(text: &str) -> Result<KafkaSink, String> {
+        let text = format!("[[destination]]\n{text}\n");
+        let mut fields = Sections::parse(Path::new("g.toml"), &text).unwrap().destinations.remove(0);
+        let settings = DestinationSettings::take(&mut fields, "d".to_owned()).unwrap();
+        KafkaSink::take(&mut fields, &settings).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn keys_go_to_the_partitions_that_other_producers_choose() {
+        // From the tests of Kafka itself (UtilsTest.testMurmur2).
+        for (key, hash) in [
+            ("21", -973_932_308_i32),
+            ("foobar", -790_332_482),
+            ("a-little-bit-long-string", -985_981_536),
+            ("a-little-bit-longer-string", -1_486_304_829),
+            ("lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58_897_971),
+            ("abc", 479_470_107),
+        ] {
+            assert_eq!(murmur2(key.as_bytes()).cast_signed(), hash, "{key}");
+        }
+        assert!((0..100).all(|key: u32| partition(&key.to_le_bytes(), 3) < 3));
+    }
+
+    #[test]
+    fn settings_are_checked() {
+        let fine = sink("brokers = [\"a:9093\", \"b\"]\ntopic = \"plant\"\npartitions = 3").unwrap();
+        assert_eq!((fine.describe(), fine.is_tls), ("Kafka a:9093, b:9092, topic plant".to_owned(), true));
+        assert!(!sink("brokers = \"localhost\"").unwrap().is_tls);
+        for (text, said) in [
+            ("topic = \"a\"", "g.toml:1: brokers is missing"),
+            ("brokers = [\"a:b:c\"]", "g.toml:1: \"a:b:c\" is no broker"),
+            ("brokers = \"a\"\ntopic = \"a/b\"", "g.toml:3: topic: \"a/b\" is no topic"),
+            ("brokers = \"a\"\nuser = \"u\"", "g.toml:1: a user needs a name and a password"),
+            (
+                "brokers = \"a\"\nuser = \"u\"\npassword_file = \"p\"\ntls = false",
+                "g.toml:1: the password would cross the network readably",
+            ),
+        ] {
+            let error = sink(text).err().unwrap();
+            assert!(error.starts_with(said), "{error}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Values to a real Kafka broker (KRaft), which is killed and started meanwhile. Without Java, or without Kafka's jars in
+//! `target/peers/kafka` (`interop/gateway.sh` with `GATEWAY_INSTALL=1` puts them there), this test says so and ends.
+
+#![cfg(feature = "kafka")]
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and says what it skips
+
+mod counting;
+mod stand;
+
+use rskafka::client::partition::UnknownTopicHandling;
+use rskafka::client::{Client, ClientBuilder};
+use stand::Stand;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+const LAST: u32 = 2000;
+const TOPIC: &str = "plant.values";
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+struct Broker {
+    child: Child,
+    jars: PathBuf,
+    file: PathBuf,
+}
+
+fn java(jars: &Path) -> Command {
+    let mut command = Command::new("java");
+    command.args(["-Xmx256m", "-cp"]).arg(jars.join("*")).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+impl Broker {
+    /// `None` if it is not installed.
+    fn start(folder: &Path, port: u16) -> Option<Self> {
+        let jars = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers/kafka");
+        let has_java = Command::new("java").arg("-version").stderr(Stdio::null()).status().is_ok();
+        if !has_java || !jars.is_dir() {
+            println!("skipped: Kafka is not installed (Java, and GATEWAY_INSTALL=1 interop/gateway.sh)");
+            return None;
+        }
+        let (file, controller) = (folder.join("server.properties"), free_port());
+        let text = format!(
+            "process.roles=broker,controller\nnode.id=1\ncontroller.quorum.voters=1@127.0.0.1:{controller}\n\
+             listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}\n\
+             advertised.listeners=PLAINTEXT://127.0.0.1:{port}\ncontroller.listener.names=CONTROLLER\n\
+             log.dirs={}\nauto.create.topics.enable=false\noffsets.topic.replication.factor=1\n\
+             message.max.bytes=20000\n",
+            folder.join("log").display()
+        );
+        std::fs::write(&file, text).unwrap();
+        let format = ["kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c"];
+        assert!(java(&jars).args(format).arg(&file).status().unwrap().success());
+        let child = java(&jars).arg("kafka.Kafka").arg(&file).spawn().unwrap();
+        Some(Self { child, jars, file })
+    }
+
+    fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    fn go_on(&mut self) {
+        self.child = java(&self.jars).arg("kafka.Kafka").arg(&self.file).spawn().unwrap();
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// All records of a partition: key, header `key`, value.
+async fn read(client: &Client, partition: i32) -> Vec<(String, String, serde_json::Value)> {
+    let client = client.partition_client(TOPIC, partition, UnknownTopicHandling::Retry).await.unwrap();
+    let (mut found, mut offset) = (Vec::new(), 0);
+    loop {
+        let (records, end) = client.fetch_records(offset, 1..1_000_000, 1000).await.unwrap();
+        for it in records {
+            offset = it.offset + 1;
+            let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+            let value = serde_json::from_slice(&it.record.value.unwrap()).unwrap();
+            found.push((text(&it.record.key.unwrap()), text(&it.record.headers["key"]), value));
+        }
+        if offset >= end {
+            return found;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_reach_a_broker_that_is_killed_in_order_of_their_tags() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let Some(mut broker) = Broker::start(folder.path(), port) else { return };
+    let second = counting::source(LAST).replace("Count", "Other").replace("counter", "second");
+    let long = r#"printf '{\"name\":\"Long\",\"value\":\"%030000d\"}\\n' 0; exec sleep 1000"#;
+    let text = format!(
+        "{}{second}[[source]]\nname = \"more\"\ntype = \"program\"\ncommand = [\"sh\", \"-c\", \"{long}\"]\n\
+         [[tag]]\nsource = \"more\"\nname = \"Long\"\ntype = \"String\"\n\
+         [[destination]]\nname = \"kafka\"\ntype = \"kafka\"\nbrokers = [\"127.0.0.1:{port}\"]\n\
+         topic = \"{TOPIC}\"\npartitions = 3\nqueue = {:?}\nretry = \"50 ms\"\nretry_max = \"500 ms\"\nflush = \"10 ms\"\n\
+         batch_max = 400\ndeadline = \"30 s\"\n",
+        counting::source(LAST),
+        folder.path().join("q.db").display().to_string(),
+    );
+    let stand = Stand::new(&text).await;
+    for until in [50, 1500] {
+        stand.until_destination("kafka", |view| view.counters.sent > until).await;
+        broker.kill();
+        let failed = stand.destination("kafka").counters.errors;
+        stand
+            .until_destination("kafka", |view| view.counters.errors > failed && view.counters.queued > 20)
+            .await;
+        broker.go_on();
+    }
+    stand
+        .until_destination("kafka", |view| {
+            view.counters.sent >= 2 * u64::from(LAST) && view.counters.queued == 0
+        })
+        .await;
+    let counted = stand.destination("kafka").counters;
+    // The long value, and the same when it has become uncertain.
+    assert!((1..=2).contains(&counted.refused), "{counted:?}");
+    assert_eq!((counted.overrun, counted.evicted), (0, 0), "{counted:?}");
+    assert!(counted.last_error.unwrap().contains("too large"));
+    let client = ClientBuilder::new(vec![format!("127.0.0.1:{port}")]).build().await.unwrap();
+    let mut all = Vec::new();
+    for partition in 0..3 {
+        all.push(read(&client, partition).await);
+    }
+    for tag in ["counter/Count", "second/Other"] {
+        let of_tag: Vec<&Vec<_>> =
+            all.iter().filter(|records| records.iter().any(|(key, ..)| key == tag)).collect();
+        assert_eq!(of_tag.len(), 1, "all values of a tag are in one partition");
+        let numbers = of_tag[0].iter().filter(|(key, ..)| key == tag).filter_map(|(_, key, value)| {
+            assert_eq!(value["tag"], tag);
+            Some((key.as_str(), value["value"].as_i64().filter(|_| value["status"] == "Good")?))
+        });
+        assert_eq!(counting::once(numbers), (1..=i64::from(LAST)).collect::<Vec<_>>());
+    }
+    stand.end().await;
+    tokio::time::timeout(Duration::from_secs(10), async { broker.kill() }).await.unwrap();
+}

@@ -30,6 +30,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("server_bytes", targets::server::bytes),
     ("server_requests", targets::requests::run),
     ("server_sessions", targets::sessions::run),
+    ("alarm_methods", targets::alarms::methods),
+    ("alarm_stored", targets::alarms::stored),
     ("history_stored", targets::history::stored),
     ("history_requests", targets::history::requests),
     ("query_requests", targets::query::requests),

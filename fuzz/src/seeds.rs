@@ -224,6 +224,17 @@ fn history_requests() -> Seeds {
     numbered([insert.to_vec(), [&insert[..], &processed].concat(), all])
 }
 
+/// Choices of the alarm target: inputs rise and fall, time passes, alarms are acknowledged, shelved and suppressed, and the
+/// server is started again.
+fn alarm_methods() -> Seeds {
+    let rise = |variable: u8| [0, 3, variable];
+    let fall = |variable: u8| [0, 0, variable];
+    let call = |method: u8| [5, 0, 0, 1, 1, method, 1, 1];
+    let mut seeds = vec![[&rise(0)[..], &rise(1), &[3, 0, 20], &fall(0), &rise(0), &[4]].concat()];
+    seeds.extend((0..20).map(|method| [&rise(0)[..], &call(method), &fall(0), &call(method), &[4]].concat()));
+    numbered(seeds)
+}
+
 /// Choices of the query target: types with data, relations, pages, nodes that come and go.
 fn query_requests() -> Seeds {
     let types = [0, 2, 1, 1, 0, 1, 1, 0, 3, 0, 0, 0];
@@ -453,6 +464,8 @@ fn write_seeds() {
         ("chunk_reader_client", chunk_reader()),
         ("server_bytes", server_bytes()),
         ("server_requests", server_requests()),
+        ("alarm_methods", alarm_methods()),
+        ("alarm_stored", numbered(crate::targets::alarms::stored_seeds())),
         ("history_stored", history_stored()),
         ("history_requests", history_requests()),
         ("query_requests", query_requests()),

@@ -1,5 +1,6 @@
 //! The bodies of the targets. Each takes any bytes and panics if a promise of the code under test does not hold.
 
+pub mod alarms;
 pub mod certificate;
 pub mod chunk;
 pub mod client;

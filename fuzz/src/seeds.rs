@@ -191,6 +191,36 @@ fn server_bytes() -> Seeds {
     ])
 }
 
+/// The log of a subscription without items: its header, a message, and the orderly end; and one that begins in its middle.
+fn durable_log() -> Seeds {
+    use taktwerk_types::{Encode, UaString};
+    let mut header = vec![1, 1];
+    vec![UaString::from("http://opcfoundation.org/UA/"), UaString::from("urn:fuzz")].encode(&mut header);
+    ByteString::from(vec![0]).encode(&mut header);
+    vec![NodeId::numeric(0, 15644)].encode(&mut header);
+    1i32.encode(&mut header);
+    100.0f64.encode(&mut header);
+    [36_000u32, 10, 0].iter().for_each(|number| number.encode(&mut header));
+    5u8.encode(&mut header);
+    true.encode(&mut header);
+    1u32.encode(&mut header);
+    let mut messages = vec![1, 9];
+    2u32.encode(&mut messages);
+    vec![1u32].encode(&mut messages);
+    1u32.encode(&mut messages);
+    1u32.encode(&mut messages);
+    ByteString::from(vec![0; 40]).encode(&mut messages);
+    let framed = |record: &[u8]| {
+        let len = u16::try_from(record.len()).expect("records of seeds are short");
+        [&len.to_le_bytes(), record].concat()
+    };
+    numbered([
+        framed(&header),
+        [framed(&header), framed(&messages), framed(&[1, 10])].concat(),
+        framed(&messages),
+    ])
+}
+
 /// A chunk and a batch of values of several types.
 fn history_stored() -> Seeds {
     use taktwerk_server::history::HistoryValue;
@@ -466,6 +496,7 @@ fn write_seeds() {
         ("server_requests", server_requests()),
         ("alarm_methods", alarm_methods()),
         ("alarm_stored", numbered(crate::targets::alarms::stored_seeds())),
+        ("durable_log", durable_log()),
         ("history_stored", history_stored()),
         ("history_requests", history_requests()),
         ("query_requests", query_requests()),

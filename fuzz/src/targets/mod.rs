@@ -7,6 +7,7 @@ pub mod client;
 pub mod crypto;
 pub mod decode;
 mod driven;
+pub mod durable;
 pub mod dynamic;
 pub mod gateway;
 pub mod history;

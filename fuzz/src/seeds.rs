@@ -13,8 +13,8 @@ use taktwerk_schema::{
     ServerStatusDataType,
 };
 use taktwerk_types::{
-    DataValue, DiagnosticInfo, Encode, ExpandedNodeId, ExtensionObject, Guid, LocalizedText, NodeId,
-    QualifiedName, StatusCode, Structure, UaString, UtcTime, Variant,
+    ByteString, DataValue, DiagnosticInfo, Encode, ExpandedNodeId, ExtensionObject, Guid, LocalizedText,
+    NodeId, QualifiedName, StatusCode, Structure, UaString, UtcTime, Variant,
 };
 
 /// A target's seeds with the names of their files.

@@ -93,7 +93,7 @@ pub(crate) const QUERY: &str = "\
 Examples:
   taktwerk query localhost AnalogItemType --select EURange,#Value
   taktwerk query localhost AnalogItemType --where \"#Value > 50 and #BrowseName like '%Level%'\"
-  taktwerk query localhost /Types/ObjectTypes/BaseObjectType/2:PumpType --where \"2:Speed >= 10\" --json";
+  taktwerk query localhost /Types/ObjectTypes/BaseObjectType/2:PumpType --where \"2:Speed >= 10\" -j";
 
 pub(crate) const EVENTS: &str = "\
 Examples:

@@ -94,6 +94,9 @@ pub(in crate::bench) fn run(
     drop(watcher);
 
     let folder = tempfile::tempdir().map_err(|error| Failure::Environment(error.to_string()))?;
+    let table = folder.path().join(TABLE);
+    std::fs::write(&table, tags(arguments))
+        .map_err(|error| Failure::Environment(format!("{}: {error}", table.display())))?;
     let gateway = start(&configuration(arguments, &servers), folder.path(), arguments.gateway_cpu.as_ref())?;
     let mut watcher = Watcher::connect_all(
         gateway.url(),
@@ -129,7 +132,20 @@ fn servers(arguments: &ServersArgs, interrupt: &Interrupt) -> Result<Vec<Running
         .collect()
 }
 
-/// The gateway's configuration: a tag for each variable of each server.
+/// The table of tags, which is the same for all servers: a file for itself, because it can be long.
+const TABLE: &str = "tags.csv";
+
+/// A tag for each variable of a server.
+fn tags(arguments: &ServersArgs) -> String {
+    let mut text = "name,address,type\n".to_owned();
+    for item in 0..arguments.items {
+        // Writing into a text does not fail.
+        let _ = writeln!(text, "{item},ns=1;i={},Double", FIRST + item);
+    }
+    text
+}
+
+/// The gateway's configuration: each server is a source.
 fn configuration(arguments: &ServersArgs, servers: &[Running]) -> String {
     let mut text = HEAD.to_owned();
     let interval = arguments.interval.as_secs_f64() * 1e3;
@@ -138,17 +154,9 @@ fn configuration(arguments: &ServersArgs, servers: &[Running]) -> String {
         let _ = write!(
             text,
             "[[source]]\nname = \"s{number}\"\ntype = \"opcua\"\nurl = \"{}\"\n\
-             publishing_interval = \"{interval} ms\"\n",
+             publishing_interval = \"{interval} ms\"\ntags = \"{TABLE}\"\n",
             server.url()
         );
-        for item in 0..arguments.items {
-            let _ = write!(
-                text,
-                "[[tag]]\nsource = \"s{number}\"\nname = \"{item}\"\naddress = \"ns=1;i={}\"\n\
-                 type = \"Double\"\n",
-                FIRST + item
-            );
-        }
     }
     text
 }

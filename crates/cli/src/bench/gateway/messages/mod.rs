@@ -122,7 +122,10 @@ pub(in crate::bench) fn run(
     let broker = Broker::start(&arguments.peer, Version::V311, arguments.peer_cpu.clone())?;
     let metrics = free_address().map_err(|error| Failure::Environment(error.to_string()))?;
     let folder = tempfile::tempdir().map_err(|error| Failure::Environment(error.to_string()))?;
-    let configuration = configuration(arguments, broker.address(), metrics);
+    let table = folder.path().join(TABLE);
+    std::fs::write(&table, tags(arguments))
+        .map_err(|error| Failure::Environment(format!("{}: {error}", table.display())))?;
+    let configuration = configuration(broker.address(), metrics);
     let gateway = start(&configuration, folder.path(), arguments.gateway_cpu.as_ref())?;
     let publisher =
         Publisher::start(broker.address(), arguments.topics).map_err(|error| said(&broker, error))?;
@@ -141,21 +144,25 @@ fn free_address() -> std::io::Result<SocketAddr> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }
 
-/// The gateway's configuration: a tag for each topic, and metrics.
-fn configuration(arguments: &MessagesArgs, broker: SocketAddr, metrics: SocketAddr) -> String {
-    let mut text = format!(
-        "{HEAD}[web]\nbind = \"{metrics}\"\n[[source]]\nname = \"b\"\ntype = \"mqtt\"\nurl = \"mqtt://{broker}\"\n\
-         values_per_second_max = 100000000\n"
-    );
+/// The table of tags: a file for itself, because it can be long.
+const TABLE: &str = "tags.csv";
+
+/// A tag for each topic.
+fn tags(arguments: &MessagesArgs) -> String {
+    let mut text = "name,topic,json,type\n".to_owned();
     for topic in 0..arguments.topics {
         // Writing into a text does not fail.
-        let _ = write!(
-            text,
-            "[[tag]]\nsource = \"b\"\nname = \"{topic}\"\ntopic = \"{}\"\njson = \"$.v\"\ntype = \"Int64\"\n",
-            payload::topic(topic)
-        );
+        let _ = writeln!(text, "{topic},{},$.v,Int64", payload::topic(topic));
     }
     text
+}
+
+/// The gateway's configuration: the broker with the table, and metrics.
+fn configuration(broker: SocketAddr, metrics: SocketAddr) -> String {
+    format!(
+        "{HEAD}[web]\nbind = \"{metrics}\"\n[[source]]\nname = \"b\"\ntype = \"mqtt\"\nurl = \"mqtt://{broker}\"\n\
+         values_per_second_max = 100000000\ntags = \"{TABLE}\"\n"
+    )
 }
 
 /// Publishes slowly until the gateway takes what is published: then it has subscribed.
@@ -341,10 +348,12 @@ mod tests {
             cpu: None,
         };
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 9));
-        let text = configuration(&arguments, address, address);
-        let path = std::path::Path::new("gateway.toml");
-        taktwerk_config::ConfigFile::parse(path, &text).unwrap();
-        let gateway = taktwerk_gateway::GatewayConfig::parse(path, &text).unwrap().unwrap();
+        let text = configuration(address, address);
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(TABLE), tags(&arguments)).unwrap();
+        let path = folder.path().join("gateway.toml");
+        taktwerk_config::ConfigFile::parse(&path, &text).unwrap();
+        let gateway = taktwerk_gateway::GatewayConfig::parse(&path, &text).unwrap().unwrap();
         assert_eq!(gateway.sources.iter().map(|source| source.tags.len()).collect::<Vec<_>>(), [3]);
     }
 }

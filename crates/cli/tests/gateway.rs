@@ -107,9 +107,11 @@ fn a_check_lists_all_mistakes_and_what_is_suspicious() {
     let check = taktwerk(&["gateway", "check", &wrong]);
     assert_eq!(check.status.code(), Some(2));
     let said = text(&check.stdout);
-    assert_eq!(said.lines().filter(|line| line.starts_with("error: ")).count(), 2, "{said}");
+    // The second tag has two: a setting that does not exist, and so no address.
+    assert_eq!(said.lines().filter(|line| line.starts_with("error: ")).count(), 3, "{said}");
+    assert!(said.contains("did you mean `address`?"), "{said}");
     assert!(said.contains("wrong.toml:15: address: \"holdin:1\" is no Modbus address"), "{said}");
-    assert!(text(&check.stderr).contains("2 errors"), "{}", text(&check.stderr));
+    assert!(text(&check.stderr).contains("3 errors"), "{}", text(&check.stderr));
     let float = |at: u16| format!("address = \"holding:{at}\"\nformat = \"float32\"");
     let doubtful = format!("{BASE}{source}{}{}", tag("a", &float(0)), tag("b", &float(1)));
     let doubtful = write(folder.path(), "doubtful.toml", &doubtful);

@@ -321,7 +321,7 @@ fn nobody_gets_in_who_was_not_asked_in() {
     // Beyond loopback nothing is offered without security unless somebody says so.
     let open = || Server::builder().bind("0.0.0.0:0").anonymous();
     let error = open().build().unwrap_err();
-    assert!(error.to_string().contains("nothing is offered"), "{error}");
+    assert!(error.to_string().contains("no endpoint is offered"), "{error}");
     let none = (taktwerk::SecurityPolicy::None, taktwerk::MessageSecurityMode::None);
     assert!(open().security(none.0, none.1).build().is_ok());
 }

@@ -183,19 +183,34 @@ impl Destination {
         self.found(self.0.queue.front_parked(records_max))
     }
 
-    /// Removes all up to a number from the queue, and parks some of it. It blocks.
-    pub(super) fn confirm(&self, through: u64, parked: &[Record]) {
-        match self.0.queue.confirm(through, parked) {
-            Ok(()) => self.show_size(),
-            Err(error) => self.failed(&error),
+    /// Whether anything is parked.
+    pub(super) fn has_parked(&self) -> bool {
+        self.0.queue.has_parked()
+    }
+
+    fn is_confirmed(&self, confirmed: Result<(), QueueError>) -> bool {
+        match confirmed {
+            Ok(()) => {
+                self.show_size();
+                true
+            }
+            Err(error) => {
+                self.failed(&error);
+                false
+            }
         }
     }
 
-    /// Removes a batch from what is parked, except some. It blocks.
-    pub(super) fn confirm_parked(&self, batch: &Batch, except: &HashSet<u64>) {
-        match self.0.queue.confirm_parked(batch, except) {
-            Ok(()) => self.show_size(),
-            Err(error) => self.failed(&error),
-        }
+    /// Removes all up to a number from the queue, and parks some of it; `false` if the disk does not
+    /// work, and all is as it was. It blocks.
+    pub(super) fn confirm(&self, through: u64, parked: &[Record]) -> bool {
+        let confirmed = self.0.queue.confirm(through, parked);
+        self.is_confirmed(confirmed)
+    }
+
+    /// Removes a batch from what is parked, except some; `false` as above. It blocks.
+    pub(super) fn confirm_parked(&self, batch: &Batch, except: &HashSet<u64>) -> bool {
+        let confirmed = self.0.queue.confirm_parked(batch, except);
+        self.is_confirmed(confirmed)
     }
 }

@@ -374,8 +374,9 @@ impl Queue {
         store.records -= removed.min(store.records);
         store.bytes -= (bytes as u64).min(store.bytes);
         if store.records == 0 {
-            // A backlog that is gone need not keep its space. This is a bounded piece of work.
-            store.connection.execute_batch(&format!("PRAGMA incremental_vacuum({VACUUM_PAGES})"))?;
+            // A backlog that is gone need not keep its space. This is a bounded piece of work. The records are gone in
+            // any case: without it, the space is given back later.
+            let _ = store.connection.execute_batch(&format!("PRAGMA incremental_vacuum({VACUUM_PAGES})"));
         }
         Ok(())
     }
@@ -390,6 +391,12 @@ impl Queue {
         let Batch { queue, records, is_last } = batch;
         let (held, records) = records.into_iter().partition(|record| store.parked.has(&record.tag));
         (Batch { queue, records, is_last }, held)
+    }
+
+    /// Whether anything is parked.
+    #[must_use]
+    pub fn has_parked(&self) -> bool {
+        self.lock().parked.records() > 0
     }
 
     /// Whether so much is parked that the queue waits for it.

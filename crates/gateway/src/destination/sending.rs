@@ -17,22 +17,7 @@ const IDLE: Duration = Duration::from_secs(1);
 
 /// Sends what is in the queue of a destination, for ever.
 pub async fn forward(destination: Destination, sink: Box<dyn Sink>) {
-    let retry = destination.settings().retry;
-    let size_max = sink.batch_max().unwrap_or(destination.settings().batch_max);
-    let mut sending = Sending {
-        pause: retry,
-        size: size_max,
-        size_max,
-        last_told: String::new(),
-        last_parked: String::new(),
-        is_proven: false,
-        // There may be some of the last run.
-        parked_due: Some(Instant::now()),
-        parked_pause: retry,
-        is_parked_first: true,
-        sink,
-        destination,
-    };
+    let mut sending = Sending::new(destination, sink);
     loop {
         sending.turn().await;
     }
@@ -66,6 +51,25 @@ enum Next {
 }
 
 impl Sending {
+    fn new(destination: Destination, sink: Box<dyn Sink>) -> Self {
+        let retry = destination.settings().retry;
+        let size_max = sink.batch_max().unwrap_or(destination.settings().batch_max);
+        Self {
+            pause: retry,
+            size: size_max,
+            size_max,
+            last_told: String::new(),
+            last_parked: String::new(),
+            is_proven: false,
+            // There may be some of the last run.
+            parked_due: Some(Instant::now()),
+            parked_pause: retry,
+            is_parked_first: true,
+            sink,
+            destination,
+        }
+    }
+
     async fn turn(&mut self) {
         let Some(next) = self.next().await else {
             let wait = self.parked_due.map_or(IDLE, |due| due.saturating_duration_since(Instant::now()));
@@ -103,7 +107,9 @@ impl Sending {
             if let Some(batch) = parked {
                 return Some(Next::Parked(batch));
             }
-            self.parked_due = None;
+            // They may be there and cannot be read now.
+            let has_parked = self.destination.blocking(Destination::has_parked).await.unwrap_or(true);
+            self.parked_due = has_parked.then(|| Instant::now() + self.parked_pause);
         }
         self.is_parked_first = true;
         let seen = self.destination.counters().snapshot();
@@ -122,42 +128,47 @@ impl Sending {
         let again: HashSet<u64> = parked.into_iter().collect();
         let is_parking = !again.is_empty();
         let settings_retry = self.destination.settings().retry;
-        let (count, confirmed) = match next {
-            Next::Queue(batch, mut held) => {
-                let count = batch.records.len();
-                let is_new = is_parking || !held.is_empty();
-                if is_new && self.parked_due.is_none() {
-                    self.parked_pause = settings_retry;
-                    self.parked_due = Some(Instant::now() + settings_retry);
-                }
-                let again = again.clone();
-                let confirm = move |it: &Destination| {
-                    let last = batch.records.iter().chain(&held).map(|record| record.number).max();
-                    held.extend(batch.records.into_iter().filter(|record| again.contains(&record.number)));
-                    it.confirm(last.unwrap_or(0), &held);
-                };
-                (count, self.destination.blocking(confirm).await)
-            }
-            Next::Parked(batch) => {
-                let count = batch.records.len();
-                // While the destination takes any, more is sent without a pause, in turn with the queue.
-                self.is_parked_first = false;
-                if again.len() < count {
-                    self.parked_pause = settings_retry;
-                    self.parked_due = Some(Instant::now());
-                } else {
-                    self.parked_due = Some(Instant::now() + self.parked_pause + jitter(self.parked_pause));
-                    self.parked_pause = (self.parked_pause * 2).min(self.destination.settings().retry_max);
-                }
-                let again = again.clone();
-                (count, self.destination.blocking(move |it| it.confirm_parked(&batch, &again)).await)
-            }
+        let count = match &next {
+            Next::Queue(batch, _) | Next::Parked(batch) => batch.records.len(),
         };
+        let is_of_parked = matches!(next, Next::Parked(_));
+        let is_new = is_parking || matches!(&next, Next::Queue(_, held) if !held.is_empty());
+        let except = again.clone();
+        let confirm = move |it: &Destination| match next {
+            Next::Queue(batch, mut held) => {
+                let last = batch.records.iter().chain(&held).map(|record| record.number).max();
+                held.extend(batch.records.into_iter().filter(|record| except.contains(&record.number)));
+                it.confirm(last.unwrap_or(0), &held)
+            }
+            Next::Parked(batch) => it.confirm_parked(&batch, &except),
+        };
+        let confirmed = self.destination.blocking(confirm).await;
         if confirmed.is_none() {
             tracing::error!(
                 destination = self.destination.settings().name,
                 "the queue panicked; please report this"
             );
+        }
+        if confirmed != Some(true) {
+            // The records are still there. Without a pause they would be sent again and again.
+            self.is_parked_first = is_of_parked;
+            let reason = "the queue cannot be written; values are sent again";
+            self.failed(Fault::other(self.destination.description(), reason), count).await;
+            return;
+        }
+        if is_of_parked {
+            // While the destination takes any, more is sent without a pause, in turn with the queue.
+            self.is_parked_first = false;
+            if again.len() < count {
+                self.parked_pause = settings_retry;
+                self.parked_due = Some(Instant::now());
+            } else {
+                self.parked_due = Some(Instant::now() + self.parked_pause + jitter(self.parked_pause));
+                self.parked_pause = (self.parked_pause * 2).min(self.destination.settings().retry_max);
+            }
+        } else if is_new && self.parked_due.is_none() {
+            self.parked_pause = settings_retry;
+            self.parked_due = Some(Instant::now() + settings_retry);
         }
         let sent = count.saturating_sub(refused + again.len());
         self.is_proven |= sent > 0;
@@ -223,3 +234,6 @@ impl Sending {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+use super::*;
+use crate::destination::block::Builder;
+use crate::destination::queue::{Queue, QueueLimits, WhenFull};
+use crate::destination::settings::DestinationSettings;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use futures_util::future::BoxFuture;
+use std::path::Path;
+use std::sync::Arc;
+use taktwerk_types::{StatusCode, UtcTime};
+
+const RETRY: Duration = Duration::from_millis(1);
+
+/// Takes everything, and counts how often it was asked to.
+struct Takes(Arc<AtomicUsize>);
+
+impl Sink for Takes {
+    fn describe(&self) -> String {
+        "takes all".to_owned()
+    }
+
+    fn send<'a>(&'a mut self, _: &'a Batch) -> BoxFuture<'a, Result<Taken, Fault>> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Box::pin(async { Ok(Taken::default()) })
+    }
+}
+
+fn settings(queue: &Path) -> DestinationSettings {
+    DestinationSettings {
+        name: "d".to_owned(),
+        include: Vec::new(),
+        exclude: Vec::new(),
+        every: true,
+        queue: queue.to_owned(),
+        limits: QueueLimits {
+            bytes_max: 1 << 30,
+            age_max: None,
+            when_full: WhenFull::DropOldest,
+            parked_max: 100,
+            sync: false,
+        },
+        flush: RETRY,
+        batch_max: 100,
+        deadline: Duration::from_secs(60),
+        retry: RETRY,
+        retry_max: RETRY * 100,
+    }
+}
+
+/// A queue with three records, which may be parked, and the sender of it. `sql` is done to its file.
+fn sending(folder: &Path, is_parked: bool, sql: &str) -> (Sending, Arc<AtomicUsize>) {
+    let settings = settings(&folder.join("q.db"));
+    let mut builder = Builder::default();
+    let (name, time): (Arc<str>, _) = ("T".into(), UtcTime::from_ticks(1));
+    for value in 0..3 {
+        builder.push(0, &name, &value.into(), StatusCode::GOOD, time, time);
+    }
+    let queue = Queue::open(&settings.queue, settings.limits).unwrap();
+    queue.append(&[builder.take().unwrap()], time).unwrap();
+    if is_parked {
+        let records = queue.front(100).unwrap().0.unwrap().records;
+        queue.confirm(records[2].number, &records).unwrap();
+    }
+    drop(queue);
+    rusqlite::Connection::open(&settings.queue).unwrap().execute_batch(sql).unwrap();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let destination = Destination::open(settings, "takes all".to_owned()).unwrap();
+    (Sending::new(destination, Box::new(Takes(Arc::clone(&asked)))), asked)
+}
+
+#[tokio::test]
+async fn a_queue_that_cannot_be_written_makes_a_pause_and_nothing_counts_as_sent() {
+    for (is_parked, table) in [(false, "block"), (true, "parked")] {
+        let folder = tempfile::tempdir().unwrap();
+        let sql = format!(
+            "CREATE TRIGGER full BEFORE DELETE ON {table} BEGIN SELECT RAISE(ABORT, 'disk is full'); END"
+        );
+        let (mut sending, asked) = sending(folder.path(), is_parked, &sql);
+        for turn in 1..=3_u32 {
+            sending.turn().await;
+            assert_eq!(asked.load(Ordering::Relaxed), turn as usize, "{table}");
+            assert_eq!(sending.pause, RETRY * 2_u32.pow(turn), "{table}: each pause is longer");
+        }
+        let seen = sending.destination.counters().snapshot();
+        assert_eq!((seen.sent, seen.batches, seen.queued), (0, 0, 3), "{table}");
+        assert!(seen.errors >= 3 && !seen.is_connected, "{seen:?}");
+        let told = seen.last_error.unwrap_or_default();
+        assert!(told.contains("the queue cannot be written; values are sent again"), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn a_queue_that_can_be_written_empties() {
+    for is_parked in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut sending, asked) = sending(folder.path(), is_parked, "");
+        sending.turn().await;
+        let seen = sending.destination.counters().snapshot();
+        assert_eq!((asked.load(Ordering::Relaxed), seen.sent, seen.queued), (1, 3, 0), "{is_parked}");
+        assert_eq!(sending.pause, RETRY);
+    }
+}
+
+#[tokio::test]
+async fn parked_records_that_cannot_be_read_now_have_another_turn() {
+    let folder = tempfile::tempdir().unwrap();
+    // The file is fine when it is opened, and what is parked cannot be read or removed.
+    let sql = "UPDATE parked SET body = x'FF';
+               CREATE TRIGGER full BEFORE DELETE ON parked BEGIN SELECT RAISE(ABORT, 'disk is full'); END";
+    let (mut sending, asked) = sending(folder.path(), true, sql);
+    assert!(sending.next().await.is_none());
+    assert!(sending.parked_due.is_some(), "they are looked at again");
+    assert_eq!(asked.load(Ordering::Relaxed), 0);
+    // Nothing is parked: nothing is due.
+    let folder = tempfile::tempdir().unwrap();
+    let (mut sending, _) = self::sending(folder.path(), false, "");
+    assert!(sending.next().await.is_some());
+    assert!(sending.parked_due.is_none());
+}

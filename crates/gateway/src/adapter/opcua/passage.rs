@@ -12,10 +12,15 @@ use taktwerk::client::{HistoryQuery, HistoryRange, ToNodeId};
 use taktwerk::history::{HistoryStore, HistoryValue, NodeKey, Order, Span, StoreError};
 use taktwerk_types::{ArrayValues, DataValue, NodeId, StatusCode, UtcTime, Variant};
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout;
 
 /// Calls and reads that wait for an answer at the same time; more are refused.
 const PENDING_MAX: usize = 64;
+
+/// History is read on threads that all nodes of the server share (two of them); whatever waits for other servers may take
+/// one, so that one that hangs does not keep anybody from the history that is kept here.
+static READS: Semaphore = Semaphore::const_new(1);
 
 /// The way to the other server.
 #[derive(Debug)]
@@ -75,6 +80,32 @@ impl Passage {
     }
 }
 
+/// Ends a connection when it is dropped, also with a task that is aborted: otherwise a gateway that has lost its lease
+/// would go on calling methods and reading history. The other server need not wait for a session that nobody uses, and
+/// nobody here for a server that hangs.
+#[derive(Debug)]
+pub(super) struct Ending {
+    passage: Arc<Passage>,
+    client: Client,
+    runtime: Handle,
+    deadline: Duration,
+}
+
+impl Ending {
+    /// Called within the runtime of the gateway.
+    pub(super) fn new(passage: &Arc<Passage>, client: &Client, deadline: Duration) -> Self {
+        Self { passage: Arc::clone(passage), client: client.clone(), runtime: Handle::current(), deadline }
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.passage.close();
+        let (client, deadline) = (self.client.clone(), self.deadline);
+        self.runtime.spawn(async move { timeout(deadline, client.disconnect()).await });
+    }
+}
+
 /// Whether a value means the same on every server.
 fn is_portable(value: &Variant) -> bool {
     let is_known = |id: &NodeId| id.namespace_index == 0;
@@ -130,6 +161,7 @@ impl HistoryStore for RemoteHistory {
         let refused = |status: StatusCode, message: String| StoreError { status, message };
         let away = |status| refused(status, "the server that keeps this history is not connected".to_owned());
         let (client, runtime) = self.passage.link().map_err(away)?;
+        let _turn = turn()?;
         let permit = Arc::clone(&self.passage.pending).try_acquire_owned().map_err(|_| {
             let message = format!("{PENDING_MAX} requests to the server wait for an answer already");
             refused(StatusCode::BAD_TOO_MANY_OPERATIONS, message)
@@ -137,13 +169,17 @@ impl HistoryStore for RemoteHistory {
         let query = HistoryQuery::raw(range(span, order, limit));
         let (answer, answered) = sync_channel(1);
         let node = node.to_string();
+        let deadline = self.deadline;
         runtime.spawn(async move {
             let _permit = permit;
-            // Whoever asked may have given up.
-            let _ = answer.send(client.history(&*node, query).await);
+            // One history takes several requests, each of which may be answered in time.
+            if let Ok(page) = timeout(deadline, client.history(&*node, query)).await {
+                // Whoever asked may have given up.
+                let _ = answer.send(page);
+            }
         });
-        let page = answered.recv_timeout(self.deadline).map_err(|_| {
-            let message = format!("the server did not answer within {:?}", self.deadline);
+        let page = answered.recv_timeout(deadline).map_err(|_| {
+            let message = format!("the server did not answer within {deadline:?}");
             refused(StatusCode::BAD_TIMEOUT, message)
         })?;
         let page = page.map_err(|error| refused(error.status(), error.to_string()))?;
@@ -151,6 +187,14 @@ impl HistoryStore for RemoteHistory {
         out.extend(values.filter(|value| span.contains(value.source)).take(limit));
         Ok(())
     }
+}
+
+/// The right to wait for another server.
+fn turn() -> Result<SemaphorePermit<'static>, StoreError> {
+    READS.try_acquire().map_err(|_| StoreError {
+        status: StatusCode::BAD_TOO_MANY_OPERATIONS,
+        message: "the history of another server is being waited for already; try again".to_owned(),
+    })
 }
 
 fn stored(value: DataValue) -> Result<HistoryValue, StatusCode> {
@@ -223,6 +267,44 @@ mod tests {
         assert!(
             is_portable(&of_type(NodeId::numeric(0, 297))) && !is_portable(&of_type(NodeId::numeric(1, 5)))
         );
+    }
+
+    #[test]
+    fn one_thread_waits_for_other_servers_whichever_they_are() {
+        let one = turn().unwrap();
+        assert_eq!(turn().unwrap_err().status, StatusCode::BAD_TOO_MANY_OPERATIONS);
+        drop(one);
+        assert!(turn().is_ok());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn an_aborted_task_leaves_no_session() {
+        let server = taktwerk::Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+        let server = server.spawn().unwrap();
+        let client = Client::connect(&server.url()).await.unwrap();
+        let passage = Arc::new(Passage::default());
+        passage.open(&client);
+        let ending = Ending::new(&passage, &client, Duration::from_secs(10));
+        let (begin, begun) = tokio::sync::oneshot::channel();
+        let task = tokio::spawn(async move {
+            let _ending = ending;
+            begin.send(()).unwrap();
+            core::future::pending::<()>().await;
+        });
+        begun.await.unwrap();
+        assert!(passage.link().is_ok());
+        task.abort();
+        assert!(task.await.unwrap_err().is_cancelled());
+        assert_eq!(passage.link().unwrap_err(), StatusCode::BAD_NO_COMMUNICATION);
+        let watch = Client::connect(&server.url()).await.unwrap();
+        let alone = async {
+            // CurrentSessionCount
+            while watch.read_value::<u32>("i=2277").await.unwrap() > 1 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(Duration::from_secs(20), alone).await.unwrap();
+        drop(client);
     }
 
     #[test]

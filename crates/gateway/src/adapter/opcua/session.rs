@@ -3,7 +3,7 @@
 use super::OpcUa;
 use super::mirror::{self, Found};
 use super::notices::{Items, Place};
-use super::passage::{self, RemoteHistory};
+use super::passage::{self, Ending, RemoteHistory};
 use crate::fault::Fault;
 use crate::feed::{Feed, Reading, Write, Writes};
 use crate::opcua::{address, kind_of};
@@ -40,13 +40,12 @@ pub(super) async fn run(server: &mut OpcUa, feed: &Feed, writes: &mut Writes) ->
             Ok(Err(fault)) => fault,
             Ok(Ok(client)) => {
                 let begin = Instant::now();
-                let passage = Arc::clone(&server.passage);
-                let outcome = serve(server, &client, feed, writes, &target).await;
-                passage.close();
-                // The other server need not wait for a session that nobody uses, and nobody here for a server that hangs.
-                tokio::spawn(async move { timeout(deadline, client.disconnect()).await });
+                let mut is_served = false;
+                let ending = Ending::new(&server.passage, &client, deadline);
+                let outcome = serve(server, &client, feed, writes, &target, &mut is_served).await;
+                drop(ending);
                 server.remote.turn();
-                if begin.elapsed() > feed.settings().retry {
+                if is_served && begin.elapsed() > feed.settings().retry {
                     failed = 0;
                 }
                 match outcome {
@@ -79,11 +78,10 @@ async fn serve(
     feed: &Feed,
     writes: &mut Writes,
     target: &str,
+    is_served: &mut bool,
 ) -> Result<(), Fault> {
     let fail = |error: Error| Fault::other(target, error);
     let links = link(server, client, feed, target).await?;
-    server.passage.open(client);
-    feed.connected();
     let interval = server.publishing_interval;
     // So that a server that hangs is noticed soon, also while nothing changes.
     let keep_alive = (2000.0 / (interval.as_secs_f64() * 1e3)).ceil().max(1.0) as u32;
@@ -119,6 +117,10 @@ async fn serve(
         true => server.notices.subscribe(&subscription).await.map_err(fail)?,
         false => Items::default(),
     };
+    // Not before: a server that answers but refuses a subscription gives no values.
+    server.passage.open(client);
+    feed.connected();
+    *is_served = true;
     let (handle, mut updates) = subscription.split();
     // Once for the beginning, then whenever events were lost.
     let mut is_refresh_wanted = passes_events;
@@ -226,20 +228,46 @@ fn take(
             }
         }
         Update::Lagged(count) => feed.statistics().add(Count::Dropped, count),
-        Update::State(SubscriptionEvent::CreateFailed(error)) => return Err(Fault::other(target, error)),
-        Update::State(SubscriptionEvent::Ended(status)) => {
-            return Err(Fault::other(target, format!("the subscription has ended: {status}")));
-        }
-        Update::State(SubscriptionEvent::Inactive) => {
-            feed.failed(&Fault::other(target, "nothing comes any more, not even a sign of life"));
-        }
+        Update::State(event) => return end(event, target).map_or(Ok(()), Err),
         _ => {}
     }
     Ok(())
 }
 
-/// Finds the nodes, and adds variables for those that are new.
+/// Why no values come after an event, if it is one that ends the subscription.
+fn end(event: SubscriptionEvent, target: &str) -> Option<Fault> {
+    match event {
+        SubscriptionEvent::CreateFailed(error) => Some(Fault::other(target, error)),
+        SubscriptionEvent::Ended(status) => {
+            Some(Fault::other(target, format!("the subscription has ended: {status}")))
+        }
+        // The values would stay good for ever.
+        SubscriptionEvent::Inactive => {
+            Some(Fault::other(target, "nothing comes any more, not even a sign of life"))
+        }
+        _ => None,
+    }
+}
+
+/// Finds the nodes, and adds variables for those that are new. Variables whose nodes this server does not have are bad.
 async fn link(server: &mut OpcUa, client: &Client, feed: &Feed, target: &str) -> Result<Links, Fault> {
+    let links = find(server, client, feed, target).await?;
+    let gone: Vec<_> = missing(&server.known, &links)
+        .map(|position| (position, Reading::bad(StatusCode::BAD_NODE_ID_UNKNOWN)))
+        .collect();
+    if !gone.is_empty() {
+        feed.failed(&Fault::other(target, format!("{} nodes are not there any more", gone.len())));
+        feed.deliver(gone);
+    }
+    Ok(links)
+}
+
+/// The variables that were found once and have no node on this connection.
+fn missing(known: &HashMap<String, usize>, links: &Links) -> impl Iterator<Item = usize> {
+    known.values().copied().filter(|position| !links.nodes.contains_key(position))
+}
+
+async fn find(server: &mut OpcUa, client: &Client, feed: &Feed, target: &str) -> Result<Links, Fault> {
     let fail = |error: Error| Fault::other(target, error);
     let namespaces = client.namespaces();
     let mut links = Links::default();
@@ -452,5 +480,25 @@ async fn carry_out(
             feed.statistics().add(Count::WriteErrors, count);
             Err(Fault::other(target, error))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subscription_without_a_sign_of_life_ends_the_connection() {
+        let fault = end(SubscriptionEvent::Inactive, "plc").unwrap().to_string();
+        assert!(fault.contains("not even a sign of life"), "{fault}");
+        assert!(end(SubscriptionEvent::Ended(StatusCode::BAD_TIMEOUT), "plc").is_some());
+        assert!(end(SubscriptionEvent::DataLost { from: 1, to: 1 }, "plc").is_none());
+    }
+
+    #[test]
+    fn variables_without_a_node_on_this_server_are_found() {
+        let known = HashMap::from([("nsu=urn:a;i=1".to_owned(), 0), ("nsu=urn:b;i=1".to_owned(), 1)]);
+        let links = Links { nodes: HashMap::from([(0, NodeId::numeric(1, 1))]) };
+        assert_eq!(missing(&known, &links).collect::<Vec<_>>(), [1]);
     }
 }

@@ -11,10 +11,16 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 /// Bounds of the time between two rounds.
 const CHECK_MIN: Duration = Duration::from_millis(50);
 const CHECK_MAX: Duration = Duration::from_millis(500);
+/// The same if it is named: with [`ROUND_MAX`] less than those who keep leases wait, which is four seconds.
+const CHECK_NAMED_MAX: Duration = Duration::from_secs(1);
 /// What sources that have no interval are taken for.
 const INTERVAL_DEFAULT: Duration = Duration::from_secs(1);
 /// How long a round may take at least. Those who keep leases wait longer before they give one to another gateway.
 const ROUND_MIN: Duration = Duration::from_secs(1);
+const ROUND_MAX: Duration = Duration::from_secs(2);
+/// For how long nothing is taken after those who keep leases were away: all leases went with them, and other gateways may
+/// not have stopped yet.
+const SETTLE: Duration = Duration::from_secs(2);
 /// How long a source may take to stop.
 const STOP_MAX: Duration = Duration::from_secs(2);
 
@@ -113,7 +119,8 @@ impl Leases {
         let mut names: Vec<String> = used().map(|(name, _)| name.clone()).collect();
         names.sort();
         let shortest = used().map(|(_, entry)| entry.interval).min().unwrap_or(INTERVAL_DEFAULT);
-        (names, check_every.unwrap_or((shortest / 2).clamp(CHECK_MIN, CHECK_MAX)))
+        let default = (shortest / 2).clamp(CHECK_MIN, CHECK_MAX);
+        (names, check_every.map_or(default, |every| every.clamp(CHECK_MIN, CHECK_NAMED_MAX)))
     }
 
     /// Tells sources what they have.
@@ -149,14 +156,22 @@ impl Leases {
         let mut held = BTreeSet::new();
         let mut give_back: Vec<String> = Vec::new();
         let mut last_told: Option<String> = None;
+        // Whether a round has failed since the last one that was answered; until when nothing is taken.
+        let (mut is_away, mut settled) = (false, Instant::now());
         loop {
             let begin = Instant::now();
             let (wanted, every) = self.wanted(check_every);
             // Sources that are gone from the configuration.
             let wants = |name: &String| wanted.binary_search(name).is_ok();
             give_back.extend(held.iter().filter(|name| !wants(name)).cloned());
-            let round = round(&mut *cluster, &wanted, &give_back, (2 * every).max(ROUND_MIN)).await;
+            let takes = if is_away || begin < settled { &[][..] } else { &wanted[..] };
+            let round = round(&mut *cluster, takes, &give_back, round_max(every)).await;
             give_back.clear();
+            if core::mem::replace(&mut is_away, round.is_err() && unreachable == Unreachable::Stop)
+                && round.is_ok()
+            {
+                settled = Instant::now() + SETTLE;
+            }
             match round {
                 Ok(Round { held: now, excess, members }) => {
                     if last_told.take().is_some() || now != held {
@@ -190,6 +205,11 @@ impl Leases {
     }
 }
 
+/// How long a round may take.
+fn round_max(every: Duration) -> Duration {
+    (2 * every).clamp(ROUND_MIN, ROUND_MAX)
+}
+
 async fn round(
     cluster: &mut dyn Cluster,
     wanted: &[String],
@@ -214,6 +234,67 @@ mod tests {
 
     /// What a round gives; what was given back; how often the connection was ended.
     type State = (Result<Round, Fault>, Vec<String>, usize);
+
+    #[test]
+    fn a_gateway_without_an_answer_stops_before_its_leases_are_given_to_another_one() {
+        let leases = Leases::default();
+        let _lease = leases.lease("a", None);
+        let hour = Some(Duration::from_secs(3600));
+        for (named, expected) in [
+            (None, CHECK_MAX),
+            (hour, CHECK_NAMED_MAX),
+            (Some(Duration::ZERO), CHECK_MIN),
+            (Some(CHECK_MAX), CHECK_MAX),
+        ] {
+            let (_, every) = leases.wanted(named);
+            assert_eq!(every, expected);
+            assert!(every + round_max(every) < Duration::from_secs(4));
+        }
+    }
+
+    /// Says with which round it was asked for how many sources.
+    struct Counting(Arc<Mutex<Vec<(Instant, usize)>>>);
+
+    impl Cluster for Counting {
+        fn describe(&self) -> String {
+            "counting".to_owned()
+        }
+
+        fn round<'a>(
+            &'a mut self,
+            wanted: &'a [String],
+            _: &'a [String],
+        ) -> BoxFuture<'a, Result<Round, Fault>> {
+            let mut rounds = self.0.lock().unwrap();
+            rounds.push((Instant::now(), wanted.len()));
+            let round =
+                if rounds.len() == 2 { Err(Fault::other("database", "gone")) } else { held(&[], &[]) };
+            Box::pin(core::future::ready(round))
+        }
+
+        fn leave(&mut self) {}
+    }
+
+    #[tokio::test]
+    async fn nothing_is_taken_for_a_while_after_those_who_keep_leases_were_away() {
+        for unreachable in [Unreachable::Stop, Unreachable::GoOn] {
+            let rounds = Arc::new(Mutex::new(Vec::new()));
+            let leases = Leases::default();
+            let _lease = leases.lease("a", None);
+            let cluster = Box::new(Counting(Arc::clone(&rounds)));
+            let task = tokio::spawn(leases.keep(LeaseConfig { cluster, check_every: None, unreachable }));
+            while rounds.lock().unwrap().iter().filter(|(_, wanted)| *wanted == 1).count() < 3 {
+                sleep(Duration::from_millis(5)).await;
+            }
+            task.abort();
+            let rounds = rounds.lock().unwrap();
+            assert_eq!((rounds[0].1, rounds[1].1), (1, 1));
+            let (answered, taken) = (rounds[2].0, rounds.last().unwrap().0);
+            let is_settled = taken.duration_since(answered) >= SETTLE;
+            // Sources that go on must not stop when the database is back.
+            assert_eq!(is_settled, unreachable == Unreachable::Stop);
+        }
+    }
 
     impl Cluster for Told {
         fn describe(&self) -> String {

@@ -21,7 +21,7 @@ use tokio_postgres::{Client, Config, NoTls};
 const BEGIN: &str = "SET tcp_keepalives_idle = 1; SET tcp_keepalives_interval = 1; SET tcp_keepalives_count = 3; \
                      SET tcp_user_timeout = 4000";
 /// The locks of a group: the source's number, and the connection that holds it.
-const LOOK: &str = "SELECT objid::bigint, pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2 \
+const LOOK: &str = "SELECT objid::bigint, pid, pg_backend_pid(), current_setting('taktwerk.link', true) FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2 \
                     AND classid::bigint = $1 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
 
 /// Advisory locks of a database.
@@ -39,6 +39,8 @@ pub(super) struct Locks {
 struct Link {
     client: Client,
     pid: i32,
+    /// What nobody else calls the connection that holds the locks.
+    mark: String,
     held: BTreeSet<String>,
 }
 
@@ -107,11 +109,13 @@ impl Locks {
         tokio::spawn(driver);
         let begin = async {
             client.batch_execute(BEGIN).await?;
-            let sql = "SELECT pg_backend_pid(), pg_advisory_lock_shared($1, 0)";
-            client.query_one(sql, &[&self.group]).await?.try_get(0)
+            let sql = "SELECT pg_backend_pid(), set_config('taktwerk.link', \
+                       md5(random()::text || clock_timestamp()::text), false), pg_advisory_lock_shared($1, 0)";
+            let row = client.query_one(sql, &[&self.group]).await?;
+            Ok((row.try_get(0)?, row.try_get(1)?))
         };
-        let pid = begin.await.map_err(|error| self.failed(&error))?;
-        Ok(Link { client, pid, held: BTreeSet::new() })
+        let (pid, mark) = begin.await.map_err(|error| self.failed(&error))?;
+        Ok(Link { client, pid, mark, held: BTreeSet::new() })
     }
 
     async fn look(&mut self, wanted: &[String], give_back: &[String]) -> Result<Round, Fault> {
@@ -121,6 +125,7 @@ impl Locks {
         };
         let round = self.round_with(&mut link, wanted, give_back).await;
         let round = round.map_err(|error| self.failed(&error))?;
+        let round = round.ok_or_else(|| Fault::other(self.target.as_str(), POOLED))?;
         // Only a connection that has answered is used again.
         self.link = Some(link);
         Ok(round)
@@ -131,7 +136,7 @@ impl Locks {
         link: &mut Link,
         wanted: &[String],
         give_back: &[String],
-    ) -> Result<Round, Error> {
+    ) -> Result<Option<Round>, Error> {
         for name in give_back {
             if link.held.remove(name) {
                 let sql = "SELECT pg_advisory_unlock($1, $2)";
@@ -140,15 +145,22 @@ impl Locks {
         }
         let group = i64::from(self.group.cast_unsigned());
         let rows = link.client.query(LOOK, &[&group]).await?;
-        let mut members = BTreeSet::from([link.pid]);
+        let mut members = BTreeSet::new();
         let mut by_number: BTreeMap<i64, i32> = BTreeMap::new();
         for row in rows {
             let (number, pid): (i64, i32) = (row.try_get(0)?, row.try_get(1)?);
+            if !is_same((link.pid, &link.mark), (row.try_get(2)?, row.try_get(3)?)) {
+                return Ok(None);
+            }
             if number == 0 {
                 members.insert(pid);
             } else {
                 by_number.insert(number, pid);
             }
+        }
+        // Its own lock is there as long as the connection.
+        if !members.contains(&link.pid) {
+            return Ok(None);
         }
         let holder = |name: &String| by_number.get(&i64::from(number(name).cast_unsigned())).copied();
         let taken = wanted.iter().filter(|name| holder(name).is_some_and(|pid| pid != link.pid));
@@ -168,7 +180,7 @@ impl Locks {
             }
             link.held.extend(decision.take.into_iter().filter(|name| got.contains(&number(name))));
         }
-        Ok(Round { held: link.held.clone(), excess: decision.give, members: members.len() })
+        Ok(Some(Round { held: link.held.clone(), excess: decision.give, members: members.len() }))
     }
 }
 
@@ -190,6 +202,15 @@ impl Cluster for Locks {
     }
 }
 
+/// Behind a pooler in transaction mode others have the connection that holds the locks.
+const POOLED: &str = "the connection that holds the locks is not this gateway's own; \
+                      connect to the database itself, not to a pooler in transaction mode";
+
+/// Whether the connection that has answered is the one that holds the locks, and nobody else has had it meanwhile.
+fn is_same((pid, mark): (i32, &str), (answered, said): (i32, Option<&str>)) -> bool {
+    pid == answered && said == Some(mark)
+}
+
 /// The number of a name: FNV-1a, which is the same in every version. Never 0.
 fn number(name: &str) -> i32 {
     let hash =
@@ -209,6 +230,15 @@ fn told(error: &Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_connection_that_others_have_too_is_noticed() {
+        assert!(is_same((7, "a"), (7, Some("a"))));
+        // Another one; another gateway has had it; it was reset.
+        for answer in [(8, Some("a")), (7, Some("b")), (7, None)] {
+            assert!(!is_same((7, "a"), answer), "{answer:?}");
+        }
+    }
 
     #[test]
     fn numbers_of_names_stay_the_same() {

@@ -11,13 +11,14 @@ use crate::fields::{Fields, Mistake};
 use core::time::Duration;
 use futures_util::future::{BoxFuture, try_join_all};
 use rskafka::BackoffConfig;
-use rskafka::chrono::DateTime;
+use rskafka::chrono::{DateTime, Utc};
 use rskafka::client::error::{Error, ProtocolError};
 use rskafka::client::partition::{Compression, PartitionClient, UnknownTopicHandling};
 use rskafka::client::{Client, ClientBuilder, Credentials, SaslConfig};
 use rskafka::record::Record;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use taktwerk_types::UtcTime;
 
 /// Most bytes of records in one request. Brokers take a megabyte unless they are told otherwise.
 const REQUEST_MAX: usize = 900_000;
@@ -157,6 +158,7 @@ impl KafkaSink {
     async fn partition_count(&self, client: &Client) -> Result<i32, Fault> {
         let topics = client.list_topics().await.map_err(|error| self.failed(&error))?;
         if let Some(topic) = topics.iter().find(|topic| topic.name == self.topic) {
+            self.check_partitions(topic.partitions.len())?;
             return Ok(topic.partitions.len() as i32);
         }
         let Some((partitions, replicas)) = self.make else {
@@ -172,14 +174,35 @@ impl KafkaSink {
         }
     }
 
-    fn record(&self, batch: &Batch, value: &Value) -> Record {
-        let nanos = i64::try_from(value.time.unix_nanos()).unwrap_or_default();
-        Record {
+    /// A topic without partitions takes nothing: values wait until it has some.
+    fn check_partitions(&self, count: usize) -> Result<(), Fault> {
+        match count {
+            0 => Err(self.failed(&"the topic has no partitions yet")),
+            _ => Ok(()),
+        }
+    }
+
+    fn record(&self, batch: &Batch, value: &Value) -> Timed {
+        let record = Record {
             key: Some(value.tag.as_bytes().to_vec()),
             value: Some(self.payload.fill(batch, value, json_text).into_bytes()),
             headers: BTreeMap::from([("key".to_owned(), batch.key(value).into_bytes())]),
-            timestamp: DateTime::from_timestamp_nanos(nanos),
+            timestamp: date_time(value.time),
+        };
+        Timed { record, received: date_time(value.received) }
+    }
+
+    /// The records of a batch by partition.
+    fn spread(&self, batch: &Batch, partitions: usize) -> Result<Vec<Vec<Timed>>, Fault> {
+        self.check_partitions(partitions)?;
+        let mut parts: Vec<Vec<Timed>> = (0..partitions).map(|_| Vec::new()).collect();
+        for value in &batch.records {
+            let partition = partition(value.tag.as_bytes(), partitions);
+            if let Some(part) = parts.get_mut(partition) {
+                part.push(self.record(batch, value));
+            }
         }
+        Ok(parts)
     }
 
     async fn send_all(&mut self, batch: &Batch) -> Result<Taken, Fault> {
@@ -187,13 +210,7 @@ impl KafkaSink {
             partitions if partitions.is_empty() => self.connect().await?,
             partitions => partitions,
         };
-        let mut parts: Vec<Vec<Record>> = partitions.iter().map(|_| Vec::new()).collect();
-        for value in &batch.records {
-            let partition = partition(value.tag.as_bytes(), partitions.len());
-            if let Some(part) = parts.get_mut(partition) {
-                part.push(self.record(batch, value));
-            }
-        }
+        let parts = self.spread(batch, partitions.len())?;
         let sent = parts.into_iter().zip(&partitions).map(|(part, client)| send_part(client, part));
         let all = try_join_all(sent).await.map_err(|error| self.failed(&error))?;
         let mut taken = Taken::default();
@@ -207,44 +224,87 @@ impl KafkaSink {
     }
 }
 
-/// Sends the records of a partition in order. A part that is too large for the broker is halved until only the record that
-/// is too large by itself is left out.
-async fn send_part(client: &PartitionClient, mut records: Vec<Record>) -> Result<Taken, Error> {
-    let mut taken = Taken::default();
-    let mut parts: Vec<Vec<Record>> = Vec::new();
-    while !records.is_empty() {
-        let mut size = 0;
-        let fits = records.iter().take_while(|record| {
-            size += record.approximate_size();
-            size <= REQUEST_MAX
-        });
-        let count = fits.count().max(1);
-        let rest = records.split_off(count);
-        parts.push(core::mem::replace(&mut records, rest));
-    }
-    parts.reverse();
-    while let Some(part) = parts.pop() {
+/// A record, and when its value was received.
+#[derive(Debug, Clone, PartialEq)]
+struct Timed {
+    record: Record,
+    received: DateTime<Utc>,
+}
+
+fn date_time(time: UtcTime) -> DateTime<Utc> {
+    DateTime::from_timestamp_nanos(i64::try_from(time.unix_nanos()).unwrap_or_default())
+}
+
+/// Sends the records of a partition in order.
+async fn send_part(client: &PartitionClient, records: Vec<Timed>) -> Result<Taken, Error> {
+    let mut parts = Parts::new(records);
+    while let Some(part) = parts.waiting.pop() {
         // The library takes the records, and those that are refused have to be there.
-        match client.produce(part.clone(), Compression::NoCompression).await {
+        let records = part.iter().map(|timed| timed.record.clone()).collect();
+        match client.produce(records, Compression::NoCompression).await {
             Ok(_) => {}
-            Err(Error::ServerError { protocol_error, .. }) if is_too_large(&protocol_error) => {
-                if part.len() <= 1 {
-                    taken.refused += part.len();
-                    taken.reason = Some(format!("a value is too large for the broker: {protocol_error}"));
-                    continue;
-                }
-                let mut left = part;
-                let right = left.split_off(left.len() / 2);
-                parts.extend([right, left]);
+            Err(Error::ServerError { protocol_error, .. }) if is_of_records(&protocol_error) => {
+                parts.refuse(part, &protocol_error);
             }
             Err(error) => return Err(error),
         }
     }
-    Ok(taken)
+    Ok(parts.taken)
 }
 
-fn is_too_large(error: &ProtocolError) -> bool {
-    matches!(error, ProtocolError::MessageTooLarge | ProtocolError::RecordListTooLarge)
+/// Whether other records might be taken.
+fn is_of_records(error: &ProtocolError) -> bool {
+    use ProtocolError::{InvalidRecord, InvalidTimestamp, MessageTooLarge, RecordListTooLarge};
+    matches!(error, MessageTooLarge | RecordListTooLarge | InvalidTimestamp | InvalidRecord)
+}
+
+/// The requests of a partition. One that the broker refuses because of its records is halved until only the record that is
+/// wrong by itself is left out.
+struct Parts {
+    /// The next one is the last.
+    waiting: Vec<Vec<Timed>>,
+    taken: Taken,
+}
+
+impl Parts {
+    fn new(mut records: Vec<Timed>) -> Self {
+        let mut waiting: Vec<Vec<Timed>> = Vec::new();
+        while !records.is_empty() {
+            let mut size = 0;
+            let fits = records.iter().take_while(|timed| {
+                size += timed.record.approximate_size();
+                size <= REQUEST_MAX
+            });
+            let count = fits.count().max(1);
+            let rest = records.split_off(count);
+            waiting.push(core::mem::replace(&mut records, rest));
+        }
+        waiting.reverse();
+        Self { waiting, taken: Taken::default() }
+    }
+
+    fn refuse(&mut self, part: Vec<Timed>, error: &ProtocolError) {
+        let mut left = part;
+        if left.len() > 1 {
+            let right = left.split_off(left.len() / 2);
+            self.waiting.extend([right, left]);
+            return;
+        }
+        // Clocks of devices may be years off. The value has its own time in what is sent.
+        let mut timed = left.first_mut().filter(|_| matches!(error, ProtocolError::InvalidTimestamp));
+        if let Some(timed) = timed.take_if(|timed| timed.record.timestamp != timed.received) {
+            timed.record.timestamp = timed.received;
+            self.waiting.push(left);
+            return;
+        }
+        self.taken.refused += left.len();
+        let what = match error {
+            ProtocolError::InvalidTimestamp => "the time of a value is wrong for the broker",
+            ProtocolError::InvalidRecord => "the broker does not take a value",
+            _ => "a value is too large for the broker",
+        };
+        self.taken.reason = Some(format!("{what}: {error}"));
+    }
 }
 
 /// The partition of a key, as Kafka's own producers choose it: murmur2 without its sign.
@@ -288,6 +348,7 @@ mod tests {
     use super::*;
     use crate::fields::Sections;
     use std::path::Path;
+    use taktwerk_types::StatusCode;
 
     fn sink(text: &str) -> Result<KafkaSink, String> {
         let text = format!("[[destination]]\n{text}\n");
@@ -330,5 +391,66 @@ mod tests {
             let error = sink(text).err().unwrap();
             assert!(error.starts_with(said), "{error}");
         }
+    }
+
+    fn batch(count: u64) -> Batch {
+        let record = |number| Value {
+            number,
+            tag: format!("T{number}").into(),
+            value: 1.into(),
+            status: StatusCode::GOOD,
+            time: UtcTime::from_unix(Duration::from_secs(number)),
+            received: UtcTime::from_unix(Duration::from_secs(1_700_000_000)),
+        };
+        Batch { queue: "q".to_owned(), records: (1..=count).map(record).collect(), is_last: true }
+    }
+
+    #[test]
+    fn a_topic_without_partitions_takes_nothing() {
+        let sink = sink("brokers = \"a\"").unwrap();
+        let error = sink.spread(&batch(20), 0).err().unwrap().to_string();
+        assert!(error.contains("the topic has no partitions yet"), "{error}");
+        let parts = sink.spread(&batch(20), 3).unwrap();
+        assert_eq!((parts.len(), parts.iter().map(Vec::len).sum::<usize>()), (3, 20));
+    }
+
+    /// What a broker takes that refuses some records: their numbers and times in seconds, and what is refused.
+    fn sent(refuses: impl Fn(u64, i64) -> Option<ProtocolError>) -> (Vec<(u64, i64)>, Taken) {
+        let sink = sink("brokers = \"a\"").unwrap();
+        let mut parts = Parts::new(sink.spread(&batch(9), 1).unwrap().remove(0));
+        let mut took = Vec::new();
+        while let Some(part) = parts.waiting.pop() {
+            let seen = part.iter().map(|timed| {
+                let tag = String::from_utf8(timed.record.key.clone().unwrap()).unwrap();
+                (tag[1..].parse().unwrap(), timed.record.timestamp.timestamp())
+            });
+            let seen: Vec<(u64, i64)> = seen.collect();
+            match seen.iter().find_map(|(number, time)| refuses(*number, *time)) {
+                Some(error) => {
+                    assert!(is_of_records(&error));
+                    parts.refuse(part, &error);
+                }
+                None => took.extend(seen),
+            }
+        }
+        (took, parts.taken)
+    }
+
+    #[test]
+    fn one_record_that_is_wrong_does_not_stop_the_others() {
+        for (error, said) in [
+            (ProtocolError::InvalidRecord, "the broker does not take a value"),
+            (ProtocolError::MessageTooLarge, "a value is too large"),
+            (ProtocolError::InvalidTimestamp, "the time of a value is wrong"),
+        ] {
+            let (took, taken) = sent(|number, _| (number == 4).then_some(error));
+            assert_eq!(took.iter().map(|it| it.0).collect::<Vec<_>>(), [1, 2, 3, 5, 6, 7, 8, 9]);
+            assert!(taken.refused == 1 && taken.reason.as_ref().unwrap().starts_with(said), "{taken:?}");
+        }
+        // A time that the broker does not take becomes that of receipt; the order stays.
+        let (took, taken) = sent(|_, time| (time == 4).then_some(ProtocolError::InvalidTimestamp));
+        assert_eq!(took.iter().map(|it| it.0).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!((took[3].1, took[4].1, taken), (1_700_000_000, 5, Taken::default()));
+        assert!(!is_of_records(&ProtocolError::NotLeaderOrFollower));
     }
 }

@@ -15,6 +15,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use taktwerk_types::{StatusCode, UtcTime, Variant};
 
+/// Most bytes of a value beside itself and its name: alias, type, time, quality, and their keys.
+const OVERHEAD: usize = 64;
 /// Most metrics in one message of data.
 const METRICS_MAX: usize = 500;
 /// The type of metrics that have had no value yet: String.
@@ -66,6 +68,7 @@ pub struct Edge {
     node: String,
     names: Names,
     historical_after: Duration,
+    payload_max: usize,
     /// Sorted, so that births do not differ.
     tags: BTreeMap<Arc<str>, Known>,
     next_alias: u64,
@@ -77,14 +80,22 @@ pub struct Edge {
 }
 
 impl Edge {
-    /// An edge node that knows of no tag. Values that waited longer than `historical_after` are historical.
+    /// An edge node that knows of no tag. Values that waited longer than `historical_after` are historical. Messages of data
+    /// have at most half of `payload_max` bytes, and values that take more than a quarter are refused.
     #[must_use]
-    pub fn new(group: String, node: String, names: Names, historical_after: Duration) -> Self {
+    pub fn new(
+        group: String,
+        node: String,
+        names: Names,
+        historical_after: Duration,
+        payload_max: usize,
+    ) -> Self {
         Self {
             group,
             node,
             names,
             historical_after,
+            payload_max,
             tags: BTreeMap::new(),
             next_alias: 1,
             seq: 0,
@@ -228,7 +239,14 @@ impl Edge {
         for (device, mut metrics) in data {
             let topic = self.topic(if device.is_some() { "DDATA" } else { "NDATA" }, device.as_deref());
             while !metrics.is_empty() {
-                let rest = metrics.split_off(metrics.len().min(METRICS_MAX));
+                let mut bytes = 0;
+                let fits = metrics.iter().take(METRICS_MAX).take_while(|metric| {
+                    bytes += framed(metric);
+                    bytes <= self.payload_max / 2
+                });
+                // One fits in any case: it is at most half of that.
+                let count = fits.count().max(1);
+                let rest = metrics.split_off(count);
                 let message = self.message(topic.clone(), metrics, now);
                 told.messages.push(message);
                 metrics = rest;
@@ -242,10 +260,18 @@ impl Edge {
         let datatype = match &record.value {
             Variant::Empty => None,
             value => {
-                match datatype::of(value).filter(|datatype| datatype::encode(*datatype, value).is_some()) {
-                    Some(datatype) => Some(datatype),
-                    None => return Err(format!("{}: Sparkplug has no type for this value", record.tag)),
+                let datatype = datatype::of(value);
+                let encoded = datatype.and_then(|datatype| datatype::encode(datatype, value));
+                let Some(encoded) = encoded else {
+                    return Err(format!("{}: Sparkplug has no type for this value", record.tag));
+                };
+                let bare = Metric { value: Some(encoded), ..Metric::default() };
+                let size = framed(&bare) + record.tag.len() + OVERHEAD;
+                if size > self.payload_max / 4 {
+                    let reason = "larger than a quarter of payload_max; set that to more";
+                    return Err(format!("{}: a value of {size} bytes is {reason}", record.tag));
                 }
+                datatype
             }
         };
         if let Some(known) = self.tags.get_mut(&record.tag) {
@@ -277,6 +303,12 @@ impl Edge {
 
 fn millis(time: UtcTime) -> u64 {
     u64::try_from(time.unix_nanos() / 1_000_000).unwrap_or(0)
+}
+
+/// The bytes of a metric in a payload.
+fn framed(metric: &Metric) -> usize {
+    let len = metric.encoded_len();
+    1 + prost::length_delimiter_len(len) + len
 }
 
 /// A value without a name.

@@ -66,7 +66,7 @@ impl SparkplugSink {
         // A node that comes back is the same client: the broker ends the old connection, and tells its death, before the
         // birth of the new one.
         let broker = broker.named(format!("taktwerk-{group}-{node}"));
-        let edge = Edge::new(group, node, Names::new(levels), historical_after);
+        let edge = Edge::new(group, node, Names::new(levels), historical_after, broker.payload_max);
         Ok(Self {
             node: Arc::new(Node {
                 broker,

@@ -18,6 +18,8 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// How long the state of the primary host may take to come. Brokers send what they keep at once.
 const STATE: Duration = Duration::from_secs(2);
+/// Least time between births that are asked for. One answers all that asked before it.
+const BIRTH_PAUSE: Duration = Duration::from_secs(1);
 
 /// What all connections of an edge node have in common.
 pub(super) struct Node {
@@ -96,7 +98,15 @@ async fn session(
     if let Some(state) = &state {
         client.subscribe(state, 1);
     }
-    let mut talk = Talk { node, client, marker, out: VecDeque::new(), is_marked: false, taken: None };
+    let mut talk = Talk {
+        node,
+        client,
+        marker,
+        out: VecDeque::new(),
+        births: Births::default(),
+        is_marked: false,
+        taken: None,
+    };
     let mut host = Host { is_needed: state.is_some(), is_online: false, until: Instant::now() + STATE };
     if host.is_ready() && node.edge().has_tags() {
         talk.birth()?;
@@ -109,7 +119,14 @@ async fn session(
             talk.tell(&job.batch)?;
         }
         talk.push();
+        if talk.births.is_due(Instant::now(), talk.out.is_empty()) {
+            talk.birth()?;
+            talk.push();
+        }
+        // What is still on its way wakes this task by itself.
+        let birth_at = talk.births.due_at().filter(|_| talk.out.is_empty());
         tokio::select! {
+            () = sleep_until(birth_at.unwrap_or(host.until)), if birth_at.is_some() => {}
             job = jobs.recv(), if waiting.is_none() => match job {
                 Some(job) => *waiting = Some(job),
                 None => return Ok(()),
@@ -130,8 +147,8 @@ async fn session(
                     }
                 }
                 Incoming::Message(topic, payload) if topic == commands => {
-                    if host.is_ready() && asks_for_birth(&payload) {
-                        talk.birth()?;
+                    if host.is_ready() && node.edge().has_tags() && asks_for_birth(&payload) {
+                        talk.births.is_wanted = true;
                     }
                 }
                 Incoming::Unsubscribed => {
@@ -166,12 +183,37 @@ impl Host {
     }
 }
 
+/// Births that hosts ask for: however many ask, they are told one at a time.
+#[derive(Debug, Default)]
+struct Births {
+    is_wanted: bool,
+    last: Option<Instant>,
+}
+
+impl Births {
+    /// Whether births are told now. While other messages are on their way they wait.
+    fn is_due(&self, now: Instant, is_out_empty: bool) -> bool {
+        is_out_empty && self.is_wanted && self.due_at().is_none_or(|due| due <= now)
+    }
+
+    /// When births that are wanted may be told; `None` if that is now, or if none are wanted.
+    fn due_at(&self) -> Option<Instant> {
+        let last = self.last.filter(|_| self.is_wanted);
+        last.map(|last| last + BIRTH_PAUSE)
+    }
+
+    fn told(&mut self, now: Instant) {
+        (self.is_wanted, self.last) = (false, Some(now));
+    }
+}
+
 /// What is on its way to the broker.
 struct Talk<'a> {
     node: &'a Node,
     client: Client,
     marker: String,
     out: VecDeque<Message>,
+    births: Births,
     /// Whether the marker behind the batch was sent.
     is_marked: bool,
     /// What is answered when the marker has come back.
@@ -181,6 +223,7 @@ struct Talk<'a> {
 impl Talk<'_> {
     fn birth(&mut self) -> Result<(), Fault> {
         let messages = self.node.edge().birth(wall());
+        self.births.told(Instant::now());
         self.add(messages)
     }
 
@@ -239,6 +282,28 @@ fn asks_for_birth(payload: &[u8]) -> bool {
 mod tests {
     use super::*;
     use crate::sparkplug::payload::rebirth;
+
+    #[test]
+    fn births_are_told_one_at_a_time_however_many_ask() {
+        let start = Instant::now();
+        let mut births = Births::default();
+        births.told(start);
+        let mut told = 0;
+        for millis in 0..10_000 {
+            let now = start + Duration::from_millis(millis);
+            births.is_wanted = true;
+            assert!(!births.is_due(now, false), "births do not pile up behind others");
+            if births.is_due(now, true) {
+                births.told(now);
+                told += 1;
+            }
+        }
+        assert_eq!(told, 9);
+        births.is_wanted = false;
+        assert!(births.due_at().is_none() && !births.is_due(start + Duration::from_secs(60), true));
+        // Before the first births nothing is wrong with asking.
+        assert!(Births { is_wanted: true, last: None }.is_due(start, true));
+    }
 
     #[test]
     fn commands_and_states_are_read() {

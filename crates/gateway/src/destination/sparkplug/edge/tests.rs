@@ -2,12 +2,14 @@ use super::*;
 use crate::adapter::sparkplug::host::{Host, Told as Heard};
 use std::time::Instant;
 
+const PAYLOAD_MAX: usize = 100_000;
+
 fn at(seconds: u64) -> UtcTime {
     UtcTime::from_unix(Duration::from_secs(1_700_000_000 + seconds))
 }
 
 fn edge() -> Edge {
-    Edge::new("G".to_owned(), "E".to_owned(), Names::new(1), Duration::from_secs(5))
+    Edge::new("G".to_owned(), "E".to_owned(), Names::new(1), Duration::from_secs(5), PAYLOAD_MAX)
 }
 
 fn batch(records: &[(&str, Variant, u64)], is_last: bool) -> Batch {
@@ -143,4 +145,31 @@ fn large_batches_are_cut_into_messages() {
     let told = edge.tell(&batch(&records, true), at(0));
     let count = |message: &Message| Payload::decode(message.payload.as_slice()).unwrap().metrics.len();
     assert_eq!(told.messages.iter().map(count).collect::<Vec<_>>(), [2, 1, 500, 500, 200]);
+}
+
+#[test]
+fn values_that_are_too_large_are_refused_and_the_others_are_told_in_messages_that_fit() {
+    let mut edge = edge();
+    edge.connect(at(0));
+    let text = |len: usize| Variant::from("x".repeat(len).as_str());
+    let told = edge.tell(&batch(&[("L/A", text(PAYLOAD_MAX), 0), ("L/A", text(3), 0)], true), at(0));
+    assert_eq!(told.refused, 1);
+    let reason = told.reason.unwrap();
+    assert!(
+        reason.starts_with("L/A: a value of 100") && reason.contains("quarter of payload_max"),
+        "{reason}"
+    );
+    assert_eq!(short(&told.messages).last().unwrap(), "DDATA/E/L 2 #1=xxx");
+    // What is just small enough is told, also by births; few large ones are a message of their own.
+    let largest = PAYLOAD_MAX / 4 - OVERHEAD - "L/A".len() - 8;
+    let records: Vec<(&str, Variant, u64)> = (0..7).map(|_| ("L/A", text(largest), 0)).collect();
+    let told = edge.tell(&batch(&records, true), at(0));
+    let metrics = told.messages.iter().map(|message| {
+        assert!(message.payload.len() <= PAYLOAD_MAX / 2 + OVERHEAD, "{}", message.payload.len());
+        Payload::decode(message.payload.as_slice()).unwrap().metrics.len()
+    });
+    assert_eq!((metrics.collect::<Vec<_>>(), told.refused), (vec![2, 2, 2, 1], 0));
+    assert!(edge.birth(at(0)).iter().all(|message| message.payload.len() <= PAYLOAD_MAX));
+    let told = edge.tell(&batch(&[("L/A", text(largest + 9), 0)], true), at(0));
+    assert_eq!((told.refused, told.messages), (1, Vec::new()));
 }

@@ -88,6 +88,10 @@ struct Held {
     taps: Vec<Tapped>,
     /// What they were given last.
     last_tapped: Option<(Variant, StatusCode)>,
+    /// Whether another gateway asks the source: then it fills the destinations.
+    is_standby: bool,
+    /// Whether the destinations have been given nothing since another gateway filled them.
+    is_untold: bool,
 }
 
 /// A value on its way to a source, as the source understands it.
@@ -313,6 +317,8 @@ impl Feed {
             name,
             taps,
             last_tapped: None,
+            is_standby: false,
+            is_untold: false,
             variable,
             kind,
             scaling: (!tag.scaling.is_identity()).then_some(tag.scaling),
@@ -396,8 +402,39 @@ impl Feed {
         self.failed(fault);
     }
 
+    /// Another gateway may ask the source, and fill the destinations: they get nothing from here until [`Self::take_over`].
+    pub fn wait(&self) {
+        for held in lock(&self.0.held).iter_mut() {
+            held.is_standby = true;
+        }
+    }
+
+    /// This gateway asks the source from now on. The destinations get the first value, whatever they had before, and Bad if
+    /// none comes. Nothing happens if it did not wait.
+    pub fn take_over(&self) {
+        let now = Instant::now();
+        let mut all = lock(&self.0.held);
+        if !all.iter().any(|held| held.is_standby) {
+            return;
+        }
+        for held in all.iter_mut().filter(|held| held.is_standby) {
+            held.is_standby = false;
+            held.is_untold = true;
+            held.last_tapped = None;
+            held.last_number = None;
+            if held.quality != Quality::Fresh {
+                held.answered = now;
+            }
+        }
+        drop(all);
+        if let Some(down) = &mut *lock(&self.0.down) {
+            *down = now;
+        }
+    }
+
     /// Another gateway asks the source.
     pub fn stand_by(&self) {
+        self.wait();
         lock(&self.0.down).get_or_insert_with(Instant::now);
         self.0.statistics.disconnected();
         self.watch();
@@ -443,7 +480,9 @@ impl Feed {
                 Quality::Fresh if is_stale => Quality::Stale,
                 other => other,
             };
-            if quality != held.quality {
+            // What was lost here before was there for the destinations.
+            let is_due = held.is_untold && is_lost && quality == Quality::Lost;
+            if quality != held.quality || is_due {
                 missed += usize::from(held.quality == Quality::Fresh);
                 held.decline(quality, utc);
             }
@@ -494,7 +533,8 @@ impl Held {
 
     /// Gives a value to the variable and to the destinations.
     fn set(&mut self, value: Variant, status: StatusCode, time: UtcTime, utc: UtcTime) {
-        if !self.taps.is_empty() {
+        if !self.taps.is_empty() && !self.is_standby {
+            self.is_untold = false;
             let last = self.last_tapped.as_ref();
             let is_change = last.is_none_or(|(last, before)| *before != status || !last.same_as(&value));
             for tap in &self.taps {
@@ -576,6 +616,60 @@ mod tests {
         assert_eq!(variable.get().status(), StatusCode::GOOD);
         feed.watch();
         assert_eq!(feed.statistics().snapshot().lost, 0);
+    }
+
+    #[test]
+    fn a_gateway_that_stands_by_gives_destinations_nothing() {
+        let (server, _, _, _) = feed("", "");
+        let counters = Arc::new(crate::destination::counters::Counters::default());
+        let tap = Arc::new(Tap::new(Vec::new(), Vec::new(), false, counters));
+        let text =
+            "[[source]]\nlost_after = \"600 ms\"\n[[tag]]\nsource = \"s\"\nname = \"t\"\ndeadband = 1.0\n";
+        let mut sections = Sections::parse(Path::new("g.toml"), text).unwrap();
+        let settings =
+            SourceSettings::take(&mut sections.sources[0], "s".to_owned(), Some(100 * MS)).unwrap();
+        let tag = Tag::take(&mut sections.tags[0]).unwrap();
+        let plant = Arc::new(Plant::new(server.namespace("urn:other")));
+        let (feed, _writes) = Feed::new(settings, plant, vec![Arc::clone(&tap)]);
+        feed.add(&tag, Kind::scalar(BuiltInType::Double)).unwrap();
+        let told = || -> Vec<(Variant, StatusCode)> {
+            let blocks = tap.take();
+            let records =
+                blocks.iter().flat_map(|block| crate::destination::block::decode(&block.body, 0).unwrap());
+            records.map(|record| (record.value, record.status)).collect()
+        };
+        let good = |number: f64| (Variant::from(number), StatusCode::GOOD);
+        feed.deliver([(0, Reading::good(1.0))]);
+        assert_eq!(told(), [good(1.0)]);
+        // Neither Uncertain nor Bad: another gateway gives them values.
+        feed.stand_by();
+        for _ in 0..4 {
+            sleep(300 * MS);
+            feed.watch();
+        }
+        assert_eq!(feed.statistics().snapshot().lost, 1, "clients of this gateway see it");
+        assert_eq!(told(), []);
+        // The first value counts, also if it is the same as before.
+        feed.take_over();
+        feed.watch();
+        assert_eq!(told(), [], "there is time for it to come");
+        feed.deliver([(0, Reading::good(1.0))]);
+        feed.deliver([(0, Reading::good(1.0))]);
+        assert_eq!(told(), [good(1.0)]);
+        feed.stand_by();
+        feed.take_over();
+        feed.deliver([(0, Reading::good(1.5))]);
+        assert_eq!(told(), [good(1.5)], "whatever the deadband");
+        // If none comes they are told so, once.
+        feed.stand_by();
+        sleep(900 * MS);
+        feed.watch();
+        feed.take_over();
+        for _ in 0..3 {
+            sleep(300 * MS);
+            feed.watch();
+        }
+        assert_eq!(told(), [(Variant::Empty, StatusCode::BAD_NO_COMMUNICATION)]);
     }
 
     #[test]

@@ -20,7 +20,14 @@ pub async fn supervise(
     let mut last_told = String::new();
     loop {
         let running = match &mut lease {
-            Some(lease) => Some(lease.held().await),
+            Some(lease) => {
+                if !lease.is_held() {
+                    feed.wait();
+                }
+                let running = lease.held().await;
+                feed.take_over();
+                Some(running)
+            }
             None => None,
         };
         writes.discard(&feed);
@@ -58,7 +65,14 @@ pub async fn supervise(
             tracing::warn!(source = settings.name, error = told, "trying again");
             last_told = told;
         }
-        tokio::time::sleep(pause + jitter(pause)).await;
+        let waits = tokio::time::sleep(pause + jitter(pause));
+        match &mut lease {
+            None => waits.await,
+            Some(lease) => tokio::select! {
+                () = lease.lost() => feed.stand_by(),
+                () = waits => {}
+            },
+        }
         pause = (pause * 2).min(settings.retry_max);
     }
 }

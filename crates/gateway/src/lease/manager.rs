@@ -73,6 +73,12 @@ impl Lease {
         }
     }
 
+    /// Whether this gateway has it now.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        *self.granted.borrow()
+    }
+
     /// Waits until this gateway has it no more.
     pub async fn lost(&mut self) {
         if self.granted.wait_for(|granted| !*granted).await.is_err() {

@@ -21,7 +21,8 @@ use tokio_postgres::{Client, Config, NoTls};
 const BEGIN: &str = "SET tcp_keepalives_idle = 1; SET tcp_keepalives_interval = 1; SET tcp_keepalives_count = 3; \
                      SET tcp_user_timeout = 4000";
 /// The locks of a group: the source's number, and the connection that holds it.
-const LOOK: &str = "SELECT objid::bigint, pid, pg_backend_pid(), current_setting('taktwerk.link', true) FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2 \
+const LOOK: &str = "SELECT objid::bigint, pid, pg_backend_pid(), current_setting('taktwerk.link', true) \
+                    FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2 \
                     AND classid::bigint = $1 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
 
 /// Advisory locks of a database.

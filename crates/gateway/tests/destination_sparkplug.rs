@@ -16,7 +16,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use taktwerk_gateway::sparkplug::payload::{Metric, Payload, Value, rebirth};
 use taktwerk_types::StatusCode;
 
@@ -196,9 +196,27 @@ async fn values_reach_a_host_that_comes_and_goes_with_its_broker() {
     let metric: Metric = metrics(&host.until("spBv1.0/G/DBIRTH/E/counter")).unwrap();
     assert_eq!((metric.name.as_deref(), metric.datatype), (Some("Count"), Some(4)));
     assert_eq!(metric.value, Some(Value::Long(u64::from(LAST))));
+    // However many ask, births do not pile up.
+    let started = Instant::now();
+    let (mut asked, mut births) = (0, 0);
+    for _ in 0..300 {
+        host.client.publish("spBv1.0/G/NCMD/E", QoS::AtMostOnce, false, rebirth(1)).unwrap();
+    }
+    while asked < 300 || births == 0 {
+        let (topic, _) = host.next();
+        asked += u64::from(topic == "spBv1.0/G/NCMD/E");
+        births += u64::from(topic == "spBv1.0/G/NBIRTH/E");
+    }
     // The broker tells the death of the session that was born.
     stand.end().await;
-    let died = host.until("spBv1.0/G/NDEATH/E");
+    let died = loop {
+        let (topic, payload) = host.next();
+        births += u64::from(topic == "spBv1.0/G/NBIRTH/E");
+        if topic == "spBv1.0/G/NDEATH/E" {
+            break payload;
+        }
+    };
+    assert!(births <= started.elapsed().as_secs() + 2, "{births} births");
     assert_eq!((session(&died), died.seq), (session(&born), None));
 }
 

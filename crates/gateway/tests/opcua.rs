@@ -350,6 +350,21 @@ async fn alarms_are_shown_acknowledged_and_confirmed_through() {
     rich.leak.operate(&operation).unwrap();
     until("it is acknowledged here", &|| state().is_some_and(|state| state.acked)).await;
     assert_eq!(state().unwrap().comment.text.as_str(), "seen there");
+    // An operator does both at once.
+    rich.leak.set_active_with(false, 950, "dry again");
+    rich.leak.set_active_with(true, 960, "once more");
+    until("it is active once more", &|| state().is_some_and(|state| state.active && !state.acked)).await;
+    rich.leak.set_active_with(false, 960, "dry");
+    until("it is inactive once more", &|| state().is_some_and(|state| !state.active && !state.acked)).await;
+    let alarm = operators.list().await.unwrap().pop().unwrap();
+    operators.acknowledge(&alarm, "both").await.unwrap();
+    let alarm = operators.list().await.unwrap().pop().unwrap();
+    operators.confirm(&alarm, "both").await.unwrap();
+    until("both are done there", &|| {
+        let there = there();
+        there.acked && there.confirmed && there.comment.text.as_str() == "both"
+    })
+    .await;
     stand.end().await;
 }
 

@@ -14,6 +14,12 @@ use taktwerk_types::{ArrayValues, DataValue, NodeId, Variant};
 
 /// Nodes that are browsed in one request.
 const BROWSE_MAX: usize = 500;
+/// Nodes of any kind that are looked at: for each variable that is wanted, and in any case.
+const VISITED_MAX: (usize, usize) = (4, 1000);
+/// Properties of one variable.
+const PROPERTIES_MAX: usize = 100;
+/// Types whose supertypes are remembered.
+const BASES_MAX: usize = 10_000;
 /// Names longer than this are cut.
 const NAME_LEN_MAX: usize = 200;
 
@@ -36,6 +42,17 @@ struct Seen {
     node: NodeId,
     path: Vec<String>,
     properties: HashMap<String, NodeId>,
+}
+
+impl Seen {
+    /// Takes a node below it; false if it has too many.
+    fn take(&mut self, name: String, node: NodeId) -> bool {
+        let has_room = self.properties.len() < PROPERTIES_MAX;
+        if has_room {
+            self.properties.entry(name).or_insert(node);
+        }
+        has_room
+    }
 }
 
 /// What there is below a node.
@@ -77,6 +94,7 @@ pub(super) async fn subtree(
     // The variable above, for properties; the path.
     let mut level: Vec<(NodeId, Option<usize>, Vec<String>)> = vec![(root, None, Vec::new())];
     let mut is_cut = false;
+    let visited_max = most.saturating_mul(VISITED_MAX.0).saturating_add(VISITED_MAX.1);
     for _ in 0..depth_max {
         let mut next = Vec::new();
         for part in level.chunks(BROWSE_MAX) {
@@ -87,7 +105,7 @@ pub(super) async fn subtree(
                     let Some(node) = reference.node_id.local().cloned() else { continue };
                     let name = name_of(reference.browse_name.name.as_str());
                     if let Some(above) = above.and_then(|above: usize| seen.get_mut(above)) {
-                        above.properties.entry(name).or_insert(node);
+                        is_cut |= !above.take(name, node);
                         continue;
                     }
                     if node.ns0().is_some() {
@@ -104,9 +122,15 @@ pub(super) async fn subtree(
                         }
                         continue;
                     }
-                    if !visited.insert(node.clone()) {
+                    if visited.contains(&node) {
                         continue;
                     }
+                    // Objects are limited too: a server may go on telling of new ones.
+                    if visited.len() >= visited_max {
+                        is_cut = true;
+                        continue;
+                    }
+                    visited.insert(node.clone());
                     let mut path = path.clone();
                     path.push(name);
                     match reference.node_class {
@@ -232,15 +256,22 @@ impl Bases {
             let above = above.and_then(Result::ok).and_then(|references| references.into_iter().next());
             match above.and_then(|above| above.node_id.local().cloned()) {
                 Some(above) if above.namespace_index == 0 => {
-                    self.0.insert(kind.clone(), above.clone());
+                    self.keep(kind, &above);
                     return Ok(above);
                 }
                 Some(above) => at = above,
                 None => break,
             }
         }
-        self.0.insert(kind.clone(), NodeId::NULL);
+        self.keep(kind, &NodeId::NULL);
         Ok(NodeId::NULL)
+    }
+
+    /// Remembers a supertype, unless there are too many: then it is asked for again.
+    fn keep(&mut self, kind: &NodeId, base: &NodeId) {
+        if self.0.len() < BASES_MAX {
+            self.0.insert(kind.clone(), base.clone());
+        }
     }
 }
 
@@ -323,6 +354,35 @@ fn structure<T: taktwerk_types::Structure>(value: &DataValue) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_server_tells_is_limited() {
+        let node = |number: usize| NodeId::numeric(1, number as u32);
+        let mut seen = Seen { node: node(0), path: Vec::new(), properties: HashMap::new() };
+        let taken = (0..2 * PROPERTIES_MAX).filter(|number| seen.take(number.to_string(), node(*number)));
+        assert_eq!(taken.count(), PROPERTIES_MAX);
+        assert_eq!(seen.properties.len(), PROPERTIES_MAX);
+        let mut bases = Bases::default();
+        (0..BASES_MAX + 10).for_each(|number| bases.keep(&node(number), &NodeId::NULL));
+        assert_eq!(bases.0.len(), BASES_MAX);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn objects_without_end_are_cut() {
+        let server = taktwerk::Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+        let plant = server.namespace("urn:example:plant").folder("Plant").unwrap();
+        for number in 0..1500 {
+            plant.object(&format!("O{number}")).add().unwrap();
+        }
+        let root = plant.id().clone();
+        let server = server.spawn().unwrap();
+        let client = Client::connect(&server.url()).await.unwrap();
+        let found = subtree(&client, "plc", root.clone(), 5, 10).await.unwrap();
+        // The root is one of them.
+        assert_eq!((found.objects.len(), found.is_cut), (1040, true));
+        let found = subtree(&client, "plc", root, 5, 200).await.unwrap();
+        assert_eq!((found.objects.len(), found.is_cut), (1501, false));
+    }
 
     #[test]
     fn names_fit_into_paths() {

@@ -224,13 +224,22 @@ impl Notices {
             let before = core::mem::replace(&mut relayed.seen, (acked, confirmed));
             let comment = view.state.comment.text.as_str();
             let remote = &mut relayed.remote;
-            let done = if !before.0 && acked && remote.acked == Some(false) {
-                client.conditions().acknowledge(remote, comment).await.map(|()| remote.acked = Some(true))
-            } else if !before.1 && confirmed && remote.confirmed == Some(false) {
-                client.conditions().confirm(remote, comment).await.map(|()| remote.confirmed = Some(true))
-            } else {
-                continue;
-            };
+            let mut done = Ok(());
+            let mut is_confirmed = !before.1 && confirmed;
+            if !before.0 && acked && remote.acked == Some(false) {
+                done = client.conditions().acknowledge(remote, comment).await;
+                remote.acked = Some(done.is_ok());
+                if done.is_ok() {
+                    // What was acknowledged waits to be confirmed (Part 9 Annex B.1.2). If it does not wait here any more,
+                    // the operator has done both since the last look.
+                    remote.confirmed = remote.confirmed.map(|_| false);
+                    is_confirmed = confirmed && view.confirms;
+                }
+            }
+            if done.is_ok() && is_confirmed && remote.confirmed == Some(false) {
+                done = client.conditions().confirm(remote, comment).await;
+                remote.confirmed = Some(done.is_ok());
+            }
             match done {
                 Ok(()) => {}
                 Err(error) if matches!(error, Error::Status { .. }) => {
@@ -252,6 +261,8 @@ impl Relayed {
     fn follow(&mut self, event: ConditionEvent) {
         self.is_suspect = false;
         let Some(view) = self.alarm.view() else { return };
+        // Confirmed here, and not passed on yet.
+        let is_pending = !self.seen.1 && view.state.confirmed && event.confirmed == Some(false);
         let active = event.enabled && event.active.unwrap_or(event.retain);
         let set = |active| self.alarm.set_active_with(active, event.severity, &event.message);
         if event.acked == Some(false) && view.state.acked {
@@ -269,7 +280,7 @@ impl Relayed {
             self.operate(Method::Confirm, &event, |state| state.confirmed);
         }
         if let Some(view) = self.alarm.view() {
-            self.seen = (view.state.acked, view.state.confirmed);
+            self.seen = (view.state.acked, view.state.confirmed && !is_pending);
         }
         self.remote = event;
     }

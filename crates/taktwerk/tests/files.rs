@@ -3,6 +3,7 @@
 
 use core::time::Duration;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use taktwerk::files::{FileSystem, FolderOptions, Transfer};
 use taktwerk::schema::ids::{method_ids as m, object_ids};
@@ -381,10 +382,15 @@ async fn temporary_files_are_made_and_taken_by_the_application() {
     let options = FolderOptions::default().bytes_max(1000);
     let taken: Arc<Mutex<Vec<Taken>>> = Arc::default();
     let log = Arc::clone(&taken);
+    let made = Arc::new(AtomicU32::new(0));
+    let counter = Arc::clone(&made);
     let transfer = Transfer::new(options.read([OBSERVER]).write([ENGINEER]))
         .timeout(Duration::from_secs(30))
-        .on_read(|_, options| match options {
-            Variant::Empty => Ok(b"0123456789".to_vec()),
+        .on_read(move |_, options| match options {
+            Variant::Empty => {
+                counter.fetch_add(1, Ordering::Relaxed);
+                Ok(b"0123456789".to_vec())
+            }
             _ => Err(StatusCode::BAD_INVALID_ARGUMENT),
         })
         .on_commit(move |caller, _, bytes| {
@@ -470,6 +476,17 @@ async fn temporary_files_are_made_and_taken_by_the_application() {
         }
     };
     assert_eq!((files.len(), refused), (4, StatusCode::BAD_TOO_MANY_OPERATIONS));
+    // The application makes nothing for who has no room.
+    let before = made.load(Ordering::Relaxed);
+    let mut results = Vec::new();
+    for _ in 0..6 {
+        results.push(olga.call(&object, read, vec![Variant::Empty]).await.map(drop));
+    }
+    assert_eq!(
+        results[3..],
+        [Ok(()), Err(StatusCode::BAD_TOO_MANY_OPERATIONS), Err(StatusCode::BAD_TOO_MANY_OPERATIONS)]
+    );
+    assert_eq!(made.load(Ordering::Relaxed) - before, 4);
     drop(emil);
     let space = plant.server.space();
     while files.iter().any(|file| space.contains(file)) {

@@ -167,14 +167,18 @@ pub fn outcome(pairs: &[Pair], skipped: Vec<String>) -> Outcome {
         ]);
     }
     outcome.grids.push(medians);
-    for (error, (figure, most)) in summary.errors.iter().zip(FIGURES) {
-        if let Some(most) = most {
-            outcome.finding(
-                &format!("the median error of the {figure} is at most {:.0} %", most * 100.0),
-                Some(error.median <= most),
-                format!("{:.1} % over {} loads", error.median * 100.0, error.loads),
-            );
-        }
+    for (figure, most) in FIGURES {
+        let Some(most) = most else { continue };
+        let error = summary.errors.iter().find(|error| error.figure == figure);
+        outcome.finding(
+            &format!("the median error of the {figure} is at most {:.0} %", most * 100.0),
+            // What no load has measured must not pass for a figure that is right.
+            Some(error.is_some_and(|error| error.median <= most)),
+            error.map_or_else(
+                || "not measured".to_owned(),
+                |error| format!("{:.1} % over {} loads", error.median * 100.0, error.loads),
+            ),
+        );
     }
     outcome
 }
@@ -203,6 +207,18 @@ mod tests {
         assert_eq!(said.findings.iter().filter(|finding| finding.holds == Some(true)).count(), 3);
         let off = outcome(&[pair((10.0, 20.0))], Vec::new());
         assert_eq!(off.findings[0].holds, Some(false));
+    }
+
+    #[test]
+    fn what_no_load_has_measured_is_not_right() {
+        let mut bare = pair((10.0, 10.0));
+        bare.figures[2] = (0.0, 2.0);
+        bare.figures[3] = (2.0, 2.0);
+        let said = outcome(&[bare], Vec::new());
+        let holds: Vec<_> = said.findings.iter().map(|finding| finding.holds).collect();
+        assert_eq!(holds, [Some(true), Some(true), Some(false)]);
+        assert_eq!(said.findings[2].evidence, "not measured");
+        assert!(outcome(&[], Vec::new()).findings.iter().all(|finding| finding.holds == Some(false)));
     }
 
     #[test]

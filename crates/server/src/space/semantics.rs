@@ -24,20 +24,23 @@ impl SemanticChanges {
     }
 }
 
+/// Nodes that one event names at most: events wait in queues that count them, not their bytes.
+const CHANGES_PER_EVENT: usize = 64;
+
 impl AddressSpace {
-    /// Tells of changes, if there are some: one event of the Server Object.
+    /// Tells of changes, if there are some: events of the Server Object.
     pub(crate) fn raise_semantic_changes(&self, changes: SemanticChanges, now: UtcTime) {
-        if changes.0.is_empty() {
-            return;
+        let changes: Vec<_> = changes.0.into_values().collect();
+        for part in changes.chunks(CHANGES_PER_EVENT) {
+            self.raise_with(now, || {
+                let kind = NodeId::numeric(0, object_type_ids::SEMANTIC_CHANGE_EVENT_TYPE);
+                let count = part.len();
+                let values = ArrayValues::ExtensionObject(part.iter().map(ExtensionObject::new).collect());
+                NewEvent::new(kind, NodeId::numeric(0, object_ids::SERVER))
+                    .source_name("Server")
+                    .message(&*format!("The values of {count} variable(s) have another meaning"))
+                    .field("Changes", Variant::Array(Box::new(Array { values, dimensions: Vec::new() })))
+            });
         }
-        self.raise_with(now, || {
-            let kind = NodeId::numeric(0, object_type_ids::SEMANTIC_CHANGE_EVENT_TYPE);
-            let count = changes.0.len();
-            let values = ArrayValues::ExtensionObject(changes.0.values().map(ExtensionObject::new).collect());
-            NewEvent::new(kind, NodeId::numeric(0, object_ids::SERVER))
-                .source_name("Server")
-                .message(&*format!("The values of {count} variable(s) have another meaning"))
-                .field("Changes", Variant::Array(Box::new(Array { values, dimensions: Vec::new() })))
-        });
     }
 }

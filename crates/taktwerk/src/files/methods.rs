@@ -318,15 +318,23 @@ fn begin(
         let _ = lock(&inner.transfers).close(&of_file, begun.1);
         return Err(error.status());
     }
+    // The session may have ended meanwhile, and the file with it: then nobody would delete the node.
+    if !lock(&inner.transfers).has(&begun.0) {
+        let _ = inner.space.delete_node(&begun.0);
+        return Err(StatusCode::BAD_SESSION_CLOSED);
+    }
     Ok(begun)
 }
 
 /// GenerateFileForRead (Part 20 §4.4.3). The content is complete when it returns, so there is no state machine to wait for.
 fn generate_for_read(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
     let transfer = transfer_object(inner, caller)?;
+    // Before the application works for it.
+    lock(&inner.transfers).has_room(caller)?;
     let options = inputs.0.next().unwrap_or_default();
     let content = transfer::generate(&transfer, caller, &options)?;
-    let (file, handle) = begin(inner, caller, &transfer, content, (false, options))?;
+    // Readers have no more use for the options.
+    let (file, handle) = begin(inner, caller, &transfer, content, (false, Variant::Empty))?;
     Ok(vec![file.into(), handle.into(), NodeId::NULL.into()])
 }
 
@@ -334,7 +342,7 @@ fn generate_for_read(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Input
 fn generate_for_write(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
     let transfer = transfer_object(inner, caller)?;
     let options = inputs.0.next().unwrap_or_default();
-    let content = transfer::empty(&transfer, caller)?;
+    let content = transfer::empty(&transfer, caller, &options)?;
     let (file, handle) = begin(inner, caller, &transfer, content, (true, options))?;
     Ok(vec![file.into(), handle.into()])
 }

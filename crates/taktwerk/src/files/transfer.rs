@@ -11,7 +11,7 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
-use taktwerk_server::account::Charge;
+use taktwerk_server::account::{Charge, HeapSize};
 use taktwerk_server::callback::{CallContext, SessionLife};
 use taktwerk_types::{NodeId, StatusCode, Variant};
 
@@ -131,7 +131,7 @@ impl Content {
         if end > self.bytes.capacity() {
             let capacity = end.max(2 * self.bytes.capacity()).max(GROWTH).min(self.size_max.max(end));
             // The old content is there until it is copied.
-            let charge = caller.session_account.charge(FILE_BYTES + capacity)?;
+            let charge = caller.session_account.charge(FILE_BYTES + self.options.heap_size() + capacity)?;
             self.bytes.reserve_exact(capacity - self.bytes.len());
             self.charge = charge;
         }
@@ -210,10 +210,7 @@ impl Transfers {
         (is_for_write, options): (bool, Variant),
         now: Instant,
     ) -> Result<(NodeId, u32), StatusCode> {
-        let own = self.files.values().filter(|file| file.session == caller.session_id).count();
-        if own >= PER_SESSION_MAX || self.files.len() >= FILES_MAX {
-            return Err(StatusCode::BAD_TOO_MANY_OPERATIONS);
-        }
+        self.has_room(caller)?;
         self.next = self.next.checked_add(1).unwrap_or(1);
         let id = super::nodes::child_id(&caller.object_id, &format!("{}", self.next));
         let size_max = usize::try_from(transfer.options.file_bytes_max).unwrap_or(usize::MAX);
@@ -229,6 +226,20 @@ impl Transfers {
         };
         self.files.insert(id.clone(), file);
         Ok((id, self.next))
+    }
+
+    /// Whether the caller may have one more file.
+    pub(super) fn has_room(&self, caller: &CallContext) -> Result<(), StatusCode> {
+        let own = self.files.values().filter(|file| file.session == caller.session_id).count();
+        if own >= PER_SESSION_MAX || self.files.len() >= FILES_MAX {
+            return Err(StatusCode::BAD_TOO_MANY_OPERATIONS);
+        }
+        Ok(())
+    }
+
+    /// Whether there is such a file.
+    pub(super) fn has(&self, id: &NodeId) -> bool {
+        self.files.contains_key(id)
     }
 
     /// The file of a call, which counts as a sign of life.
@@ -291,12 +302,14 @@ pub(super) fn generate(
 pub(super) fn empty(
     transfer: &Transfer,
     caller: &CallContext,
+    options: &Variant,
 ) -> Result<(Vec<u8>, Option<Charge>), StatusCode> {
     transfer.options.check_write(caller)?;
     if transfer.commit.is_none() {
         return Err(StatusCode::BAD_NOT_SUPPORTED);
     }
-    Ok((Vec::new(), caller.session_account.charge(FILE_BYTES)?))
+    // The options are kept until the file is committed.
+    Ok((Vec::new(), caller.session_account.charge(FILE_BYTES + options.heap_size())?))
 }
 
 /// Gives what a client has written to the application. Of a file that was read, nothing is left to do.

@@ -36,7 +36,7 @@ const VALUE: u32 = 13;
 /// Arguments of `taktwerk lab headroom`.
 #[derive(Debug, Args)]
 #[command(after_long_help = format!(
-    "{}\n\nExit code 5: no model could be fitted, or no step gave a figure.",
+    "{}\n\nExit code 5: no model could be fitted, or no step gave a figure; 99: a prediction is off by more than allowed.",
     crate::examples::LAB_HEADROOM
 ))]
 pub(crate) struct HeadroomArgs {
@@ -105,15 +105,17 @@ pub(crate) fn run(arguments: &HeadroomArgs, output: Output, interrupt: &Interrup
     let server = start(arguments, &place, &file)?;
     let (steps, skipped) = ramp(arguments, &place, own, &server, interrupt)?;
     drop(server);
+    let outcome = ramp::outcome(&steps, skipped.clone());
     if output.is_json() {
-        output.document(&json!({"model": own, "steps": steps, "skipped": skipped}))?;
+        let findings = &outcome.findings;
+        output.document(&json!({"model": own, "steps": steps, "findings": findings, "skipped": skipped}))?;
     } else {
-        output.text(ramp::outcome(&steps, skipped.clone()).text().trim_end())?;
+        output.text(outcome.text().trim_end())?;
     }
     if steps.is_empty() {
         return Err(Failure::Worthless(format!("no step gave a figure: {}", skipped.join("; "))));
     }
-    Ok(())
+    super::judged(&outcome.findings)
 }
 
 /// Measures loads that are not those of the ramp, and fits a model.

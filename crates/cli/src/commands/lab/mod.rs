@@ -33,6 +33,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
 use std::time::Duration;
+use taktwerk_lab::outcome::Finding;
 use taktwerk_lab::peers as installed;
 use taktwerk_lab::place::Place;
 use taktwerk_lab::store::{self, Store, StoreError};
@@ -115,6 +116,13 @@ impl From<StoreError> for Failure {
             other => Self::Environment(other.to_string()),
         }
     }
+}
+
+/// A failure that names what has come out otherwise than it should.
+fn judged(findings: &[Finding]) -> Result<(), Failure> {
+    let failed = findings.iter().filter(|finding| finding.holds == Some(false));
+    let failed: Vec<_> = failed.map(|finding| format!("{}: {}", finding.claim, finding.evidence)).collect();
+    if failed.is_empty() { Ok(()) } else { Err(Failure::Threshold(failed.join("; "))) }
 }
 
 /// This machine, and this program or another build of it.

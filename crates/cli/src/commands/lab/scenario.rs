@@ -171,6 +171,9 @@ pub(crate) fn run(arguments: &RunArgs, output: Output, interrupt: &Interrupt) ->
     let failed = outcome.findings.iter().filter(|finding| finding.holds == Some(false));
     let broken: Vec<String> =
         failed.map(|finding| format!("{}: {}", finding.claim, finding.evidence)).collect();
+    let open = outcome.findings.iter().find(|finding| finding.holds.is_none());
+    let open =
+        open.map(|finding| format!("{}: open: {}: use more repetitions", finding.claim, finding.evidence));
     let run = finished.store.choose(Some(&finished.run.to_string()))?;
     let outcomes = [outcome];
     if let Some(path) = &arguments.output {
@@ -188,7 +191,10 @@ pub(crate) fn run(arguments: &RunArgs, output: Output, interrupt: &Interrupt) ->
     if let Some(reason) = measurements.iter().find_map(|one| one.invalid.first()) {
         return Err(Failure::Worthless(reason.clone()));
     }
-    if broken.is_empty() { Ok(()) } else { Err(Failure::Threshold(broken.join("; "))) }
+    if !broken.is_empty() {
+        return Err(Failure::Threshold(broken.join("; ")));
+    }
+    open.map_or(Ok(()), |open| Err(Failure::Worthless(open)))
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ const DATA: &str = "truth";
 /// Arguments of `taktwerk lab truth`.
 #[derive(Debug, Args)]
 #[command(after_long_help = format!(
-    "{}\n\nExit code 5: more than a fifth of the measurements are invalid.",
+    "{}\n\nExit code 5: more than a fifth of the measurements are invalid; 99: an error is larger than allowed.",
     crate::examples::LAB_TRUTH
 ))]
 pub(crate) struct TruthArgs {
@@ -80,22 +80,24 @@ pub(crate) fn run(arguments: &TruthArgs, output: Output, interrupt: &Interrupt) 
         skipped.push(format!("{}: {}", invalid.condition.label(), invalid.invalid.join("; ")));
     }
     let pairs = pairs(&groups, &profile, interrupt)?;
+    let outcome = truth::outcome(&pairs, skipped.clone());
     if output.is_json() {
         output.document(&json!({
             "run": finished.run,
             "profile": profile,
             "pairs": pairs,
             "summary": Summary::of(&pairs),
+            "findings": outcome.findings,
             "skipped": skipped,
         }))?;
     } else {
-        output.text(truth::outcome(&pairs, skipped).text().trim_end())?;
+        output.text(outcome.text().trim_end())?;
     }
     let all = finished.measurements.len();
     if failed * 5 > all {
         return Err(Failure::Worthless(format!("{failed} of {all} measurements are invalid")));
     }
-    Ok(())
+    super::judged(&outcome.findings)
 }
 
 fn links(arguments: &TruthArgs) -> Vec<Option<String>> {

@@ -76,9 +76,12 @@ impl Inner {
         let Some(condition) = conditions.get_mut(number as usize) else { return notes };
         let is_active = condition.machine.state().active;
         watchers.suppressed.remove(&number);
-        // §5.8.2: an event of its own, unless one is on its way anyway.
+        // §5.8.2: an event of its own, unless one of the condition itself is on its way anyway. One of a branch does not tell it.
         let own = condition.machine.group_suppresses(watchers.suppresses(number), now);
-        let notes = if notes.is_empty() { own } else { notes };
+        let mut notes = notes;
+        if notes.iter().all(|note| note.branch.is_some()) {
+            notes.extend(own);
+        }
         let state = condition.machine.state();
         let (is_acked, re_alarms) = (state.acked, state.re_alarms);
         let Some(ties) = watchers.ties.get(&number) else { return notes };

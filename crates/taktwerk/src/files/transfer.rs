@@ -347,7 +347,13 @@ mod tests {
         let mut all = Transfers::default();
         let begin = |all: &mut Transfers, session, now| {
             let caller = caller(session, &object);
-            all.begin(&caller, &transfer, empty(&transfer, &caller)?, (true, Variant::Empty), now)
+            all.begin(
+                &caller,
+                &transfer,
+                empty(&transfer, &caller, &Variant::Empty)?,
+                (true, Variant::Empty),
+                now,
+            )
         };
         let (id, handle) = begin(&mut all, 1, start).unwrap();
         let invalid = Some(StatusCode::BAD_INVALID_ARGUMENT);

@@ -42,10 +42,12 @@ device=''
 broker=''
 server=''
 host=''
+first=''
+second=''
 cleanup() {
     status=$?
     trap - EXIT INT TERM HUP
-    for process in $server $device $host $broker; do
+    for process in $server $device $host $broker $first $second; do
         kill "$process" 2>/dev/null || true
     done
     rm -rf "$work"

@@ -5,13 +5,14 @@
 //!
 //! - [`GatewayConfig`]: the sections `[gateway]`, `[[source]]` and `[[tag]]` of a file; [`fields`]: settings with their
 //!   lines; [`tag`]: what every tag has; [`value`]: types and conversions;
-//! - [`settings`]: what every source has; [`source`]: what a source is; [`adapter`]: the kinds of sources; [`fault`]: why one does not work; [`connect`], [`tls`], [`mqtt`], [`http`], [`opcua`], [`sparkplug`]: connections and messages;
-//!   [`json_path`], [`json_time`]: values within JSON; [`table`]: tags as CSV; [`template`]: tags of a
-//!   type of device;
+//! - [`settings`]: what every source has; [`source`]: what a source is; [`adapter`]: the kinds of sources; [`fault`]: why one
+//!   does not work; [`connect`], [`tls`], [`mqtt`], [`http`], [`opcua`], [`sparkplug`]: connections and messages; `database`:
+//!   connections to PostgreSQL; [`json_path`], [`json_time`]: values within JSON; [`table`]: tags as CSV; [`template`]: tags
+//!   of a type of device;
 //! - [`feed`]: where readings go: scaling, deadband, budget, quality; [`plant`]: nodes; [`statistics`]: counters;
 //! - [`destination`]: where values are sent, with a queue on disk for each destination;
-//! - [`init`]: files to begin with; [`import`]: files of other products; [`review`]: what is allowed in a file but probably not meant; [`discover`], [`offer`]: what
-//!   sources offer;
+//! - [`init`]: files to begin with; [`import`]: files of other products; [`review`]: what is allowed in a file but probably
+//!   not meant; [`discover`], [`offer`]: what sources offer;
 //! - [`lease`]: sources that several gateways share;
 //! - [`supervisor`]: running sources again and again; [`gateway`]: all of it beside a server.
 
@@ -20,6 +21,7 @@
 pub mod adapter;
 pub mod configuration;
 pub mod connect;
+mod database;
 pub mod destination;
 pub mod discover;
 pub mod fault;

@@ -5,17 +5,14 @@
 
 use super::share::{Seen, Share};
 use super::{Cluster, Round};
-use crate::connect::is_local;
-use crate::destination::postgres::tls::Tls;
+use crate::database::Database;
 use crate::fault::Fault;
 use crate::fields::{Fields, Mistake};
 use core::time::Duration;
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
-use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::Client;
 use tokio_postgres::error::Error;
-use tokio_postgres::{Client, Config, NoTls};
 
 /// The database finds out within four seconds that a gateway's machine is gone.
 const BEGIN: &str = "SET tcp_keepalives_idle = 1; SET tcp_keepalives_interval = 1; SET tcp_keepalives_count = 3; \
@@ -27,11 +24,7 @@ const LOOK: &str = "SELECT objid::bigint, pid, pg_backend_pid(), current_setting
 
 /// Advisory locks of a database.
 pub(super) struct Locks {
-    config: Config,
-    target: String,
-    is_tls: bool,
-    ca_file: Option<PathBuf>,
-    password_file: Option<PathBuf>,
+    database: Database,
     group: i32,
     share: Share,
     link: Option<Link>,
@@ -47,67 +40,17 @@ struct Link {
 
 impl Locks {
     pub(super) fn take(fields: &mut Fields, line: usize, url: &str, group: &str) -> Result<Self, Mistake> {
-        let hint = "write \"postgresql://user@host:5432/database\"";
-        let wrong = |problem: String, hint: &str| fields.mistake_in(line, "url", problem, hint);
-        let mut config: Config = url.parse().map_err(|error| wrong(told(&error), hint))?;
-        if config.get_password().is_some() {
-            let hint = "write it into a file, and name it with password_file";
-            return Err(wrong("the URL has a password".to_owned(), hint));
-        }
-        let (Some(host), Some(_)) = (config.get_hosts().first(), config.get_user()) else {
-            return Err(wrong("there is no host or no user".to_owned(), hint));
-        };
-        let (target, is_here) = match host {
-            Host::Tcp(host) => {
-                let port = config.get_ports().first().copied().unwrap_or(5432);
-                (crate::connect::target(host, port), is_local(host))
-            }
-            Host::Unix(folder) => (folder.display().to_string(), true),
-        };
-        let is_tls = fields.flag("tls")?.unwrap_or(!is_here);
-        config
-            .application_name("taktwerk-gateway leases")
-            .connect_timeout(Duration::from_secs(3))
-            .tcp_user_timeout(Duration::from_secs(3))
-            .ssl_mode(if is_tls { SslMode::Require } else { SslMode::Disable });
-        let folder = fields.path().parent().map(PathBuf::from).unwrap_or_default();
-        Ok(Self {
-            config,
-            target: format!("PostgreSQL {target}"),
-            is_tls,
-            ca_file: crate::tls::take_ca(fields)?,
-            password_file: fields.text("password_file")?.map(|file| folder.join(file)),
-            group: number(group),
-            share: Share::default(),
-            link: None,
-        })
-    }
-
-    fn failed(&self, error: &Error) -> Fault {
-        Fault::other(self.target.as_str(), told(error))
+        let database = Database::take(fields, (line, url), |config| {
+            config
+                .application_name("taktwerk-gateway leases")
+                .connect_timeout(Duration::from_secs(3))
+                .tcp_user_timeout(Duration::from_secs(3));
+        })?;
+        Ok(Self { database, group: number(group), share: Share::default(), link: None })
     }
 
     async fn connect(&self) -> Result<Link, Fault> {
-        let mut config = self.config.clone();
-        if let Some(file) = &self.password_file {
-            // Read each time: passwords are changed.
-            let text = taktwerk_config::file::read_text(file, 4096);
-            let text = text.map_err(|error| Fault::connect(file.display().to_string(), &error))?;
-            config.password(text.trim_end_matches(['\r', '\n']));
-        }
-        let driver: BoxFuture<'static, ()>;
-        let client = if self.is_tls {
-            let tls = Tls(crate::tls::client(self.ca_file.as_deref())?);
-            let (client, connection) = config.connect(tls).await.map_err(|error| self.failed(&error))?;
-            driver = Box::pin(async move { drop(connection.await) });
-            client
-        } else {
-            let (client, connection) = config.connect(NoTls).await.map_err(|error| self.failed(&error))?;
-            driver = Box::pin(async move { drop(connection.await) });
-            client
-        };
-        // It ends with the client.
-        tokio::spawn(driver);
+        let client = self.database.connect().await?;
         let begin = async {
             client.batch_execute(BEGIN).await?;
             let sql = "SELECT pg_backend_pid(), set_config('taktwerk.link', \
@@ -115,7 +58,7 @@ impl Locks {
             let row = client.query_one(sql, &[&self.group]).await?;
             Ok((row.try_get(0)?, row.try_get(1)?))
         };
-        let (pid, mark) = begin.await.map_err(|error| self.failed(&error))?;
+        let (pid, mark) = begin.await.map_err(|error| self.database.failed(&error))?;
         Ok(Link { client, pid, mark, held: BTreeSet::new() })
     }
 
@@ -125,8 +68,8 @@ impl Locks {
             None => self.connect().await?,
         };
         let round = self.round_with(&mut link, wanted, give_back).await;
-        let round = round.map_err(|error| self.failed(&error))?;
-        let round = round.ok_or_else(|| Fault::other(self.target.as_str(), POOLED))?;
+        let round = round.map_err(|error| self.database.failed(&error))?;
+        let round = round.ok_or_else(|| Fault::other(self.database.target(), POOLED))?;
         // Only a connection that has answered is used again.
         self.link = Some(link);
         Ok(round)
@@ -187,7 +130,7 @@ impl Locks {
 
 impl Cluster for Locks {
     fn describe(&self) -> String {
-        self.target.clone()
+        self.database.target().to_owned()
     }
 
     fn round<'a>(
@@ -217,15 +160,6 @@ fn number(name: &str) -> i32 {
     let hash =
         name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     hash.max(1).cast_signed()
-}
-
-/// What an error of the database says, with its cause.
-fn told(error: &Error) -> String {
-    match (error.as_db_error(), core::error::Error::source(error)) {
-        (Some(error), _) => error.message().to_owned(),
-        (None, Some(source)) => format!("{error}: {source}"),
-        (None, None) => error.to_string(),
-    }
 }
 
 #[cfg(test)]

@@ -4,32 +4,24 @@
 //! that number, so that each value is in the table once.
 
 mod row;
-pub(crate) mod tls;
 
 use super::block::Record;
 use super::settings::DestinationSettings;
 use super::{Batch, Sink, Taken};
-use crate::connect::is_local;
+use crate::database::{self, Database};
 use crate::fault::Fault;
 use crate::fields::{Fields, Mistake};
 use core::pin::pin;
 use core::time::Duration;
 use futures_util::future::BoxFuture;
 use row::Row;
-use std::path::PathBuf;
-use tls::Tls;
+use tokio_postgres::Client;
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
-use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::error::Error;
-use tokio_postgres::{Client, Config, NoTls};
 
 /// A database that values are copied to.
 pub struct PostgresSink {
-    config: Config,
-    target: String,
-    is_tls: bool,
-    ca_file: Option<PathBuf>,
-    password_file: Option<PathBuf>,
+    database: Database,
     /// The schema with its dot, if it was named.
     schema: String,
     table: String,
@@ -50,36 +42,12 @@ impl PostgresSink {
     /// The first mistake.
     pub fn take(fields: &mut Fields, settings: &DestinationSettings) -> Result<Self, Mistake> {
         let (line, url) = fields.required("url", "\"postgresql://gateway@database/plant\"")?;
-        let wrong = |problem: String, hint: &str| fields.mistake_in(line, "url", problem, hint);
-        let mut config: Config = url
-            .parse()
-            .map_err(|error| wrong(told(&error), "write \"postgresql://user@host:5432/database\""))?;
-        if config.get_password().is_some() {
-            return Err(wrong(
-                "the URL has a password".to_owned(),
-                "write it into a file, and name it with password_file",
-            ));
-        }
-        let Some(host) = config.get_hosts().first() else {
-            return Err(wrong(
-                "there is no host".to_owned(),
-                "write \"postgresql://user@host:5432/database\"",
-            ));
-        };
-        if config.get_user().is_none() {
-            return Err(wrong(
-                "there is no user".to_owned(),
-                "write \"postgresql://user@host:5432/database\"",
-            ));
-        }
-        let (target, is_here) = match host {
-            Host::Tcp(host) => {
-                let port = config.get_ports().first().copied().unwrap_or(5432);
-                (crate::connect::target(host, port), is_local(host))
-            }
-            Host::Unix(folder) => (folder.display().to_string(), true),
-        };
-        let is_tls = fields.flag("tls")?.unwrap_or(!is_here);
+        let database = Database::take(fields, (line, &url), |config| {
+            config
+                .application_name("taktwerk-gateway")
+                .connect_timeout(settings.deadline)
+                .keepalives_idle(Duration::from_secs(30));
+        })?;
         let name = fields.text_at("table")?;
         let name_line = name.as_ref().map_or(0, |(line, _)| *line);
         let name = name.map_or_else(|| "tag_values".to_owned(), |(_, name)| name);
@@ -98,50 +66,17 @@ impl PostgresSink {
                 hint,
             ));
         }
-        config
-            .application_name("taktwerk-gateway")
-            .connect_timeout(settings.deadline)
-            .keepalives_idle(Duration::from_secs(30))
-            .ssl_mode(if is_tls { SslMode::Require } else { SslMode::Disable });
-        let folder = fields.path().parent().map(PathBuf::from).unwrap_or_default();
         Ok(Self {
-            config,
-            target: format!("PostgreSQL {target}"),
-            is_tls,
-            ca_file: crate::tls::take_ca(fields)?,
-            password_file: fields.text("password_file")?.map(|file| folder.join(file)),
+            database,
             schema: if schema.is_empty() { String::new() } else { format!("{schema}.") },
             table: table.to_owned(),
             client: None,
         })
     }
 
-    fn failed(&self, error: &Error) -> Fault {
-        Fault::other(self.target.as_str(), told(error))
-    }
-
     async fn connect(&self) -> Result<Client, Fault> {
-        let mut config = self.config.clone();
-        if let Some(file) = &self.password_file {
-            // Read each time: passwords are changed.
-            let text = taktwerk_config::file::read_text(file, 4096);
-            let text = text.map_err(|error| Fault::connect(file.display().to_string(), &error))?;
-            config.password(text.trim_end_matches(['\r', '\n']));
-        }
-        let driver: BoxFuture<'static, ()>;
-        let client = if self.is_tls {
-            let tls = Tls(crate::tls::client(self.ca_file.as_deref())?);
-            let (client, connection) = config.connect(tls).await.map_err(|error| self.failed(&error))?;
-            driver = Box::pin(async move { drop(connection.await) });
-            client
-        } else {
-            let (client, connection) = config.connect(NoTls).await.map_err(|error| self.failed(&error))?;
-            driver = Box::pin(async move { drop(connection.await) });
-            client
-        };
-        // It ends with the client.
-        tokio::spawn(driver);
-        self.prepare(&client).await.map_err(|error| self.failed(&error))?;
+        let client = self.database.connect().await?;
+        self.prepare(&client).await.map_err(|error| self.database.failed(&error))?;
         Ok(client)
     }
 
@@ -207,9 +142,9 @@ impl PostgresSink {
         self.copy(client, queue, records).await.map_err(|error| match error.code() {
             // Classes 22 and 23: data exception, integrity constraint violation.
             Some(code) if code.code().starts_with("22") || code.code().starts_with("23") => {
-                Failed::Data(told(&error))
+                Failed::Data(database::told(&error))
             }
-            _ => Failed::Other(self.failed(&error)),
+            _ => Failed::Other(self.database.failed(&error)),
         })
     }
 
@@ -241,31 +176,9 @@ impl PostgresSink {
     }
 }
 
-/// What an error says, with its cause.
-fn told(error: &Error) -> String {
-    if let Some(error) = error.as_db_error() {
-        return match error.hint() {
-            Some(hint) => format!("{}; {hint}", error.message()),
-            None => error.message().to_owned(),
-        };
-    }
-    let told = match std::error::Error::source(error) {
-        Some(cause) => match cause.downcast_ref::<std::io::Error>() {
-            Some(io) => crate::fault::plain(io),
-            None => format!("{error}: {cause}"),
-        },
-        None => error.to_string(),
-    };
-    if told.contains("server does not support TLS") {
-        return "it does not offer TLS; switch it on there, or set tls = false where nobody can listen"
-            .to_owned();
-    }
-    crate::tls::advice(&told).map_or(told, str::to_owned)
-}
-
 impl Sink for PostgresSink {
     fn describe(&self) -> String {
-        format!("{}, table {}{}", self.target, self.schema, self.table)
+        format!("{}, table {}{}", self.database.target(), self.schema, self.table)
     }
 
     fn send<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Result<Taken, Fault>> {
@@ -290,10 +203,10 @@ mod tests {
     fn urls_are_read_and_what_is_unsafe_is_refused() {
         let far = sink("url = \"postgresql://u@db:5433/plant\"\ntable = \"s.t\"").unwrap();
         assert_eq!(far.describe(), "PostgreSQL db:5433, table s.t");
-        assert!(far.is_tls && far.config.get_ssl_mode() == SslMode::Require);
+        assert!(far.database.is_tls());
         let near = sink("url = \"postgresql://u@localhost/plant\"").unwrap();
         assert_eq!(near.describe(), "PostgreSQL localhost:5432, table tag_values");
-        assert!(!near.is_tls);
+        assert!(!near.database.is_tls());
         for (text, said) in [
             ("url = \"postgresql://u:secret@db/p\"", "name it with password_file"),
             ("url = \"nothing\"", "write \"postgresql://user@host:5432/database\""),

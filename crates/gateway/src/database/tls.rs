@@ -15,7 +15,7 @@ use tokio_rustls::rustls::pki_types::{InvalidDnsNameError, ServerName};
 
 /// Makes connections with TLS. The server's certificate is always checked.
 #[derive(Clone)]
-pub(crate) struct Tls(pub(crate) Arc<ClientConfig>);
+pub(super) struct Tls(pub(super) Arc<ClientConfig>);
 
 /// A connection to a host.
 pub(crate) struct ToHost(TlsConnector, ServerName<'static>);

@@ -1,0 +1,124 @@
+//! A PostgreSQL database of a destination or of leases: its settings, and connections to it.
+
+mod tls;
+
+use crate::connect::is_local;
+use crate::fault::Fault;
+use crate::fields::{Fields, Mistake};
+use futures_util::future::BoxFuture;
+use std::path::PathBuf;
+use tls::Tls;
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::error::Error;
+use tokio_postgres::{Client, Config, NoTls};
+
+/// Where the database is, and how to get in.
+pub(crate) struct Database {
+    config: Config,
+    target: String,
+    is_tls: bool,
+    ca_file: Option<PathBuf>,
+    password_file: Option<PathBuf>,
+}
+
+impl Database {
+    /// Takes `tls`, `ca_file` and `password_file` from settings whose `url` stands in a line. `set` adds what is not the user's to
+    /// choose.
+    pub(crate) fn take(
+        fields: &mut Fields,
+        (line, url): (usize, &str),
+        set: impl FnOnce(&mut Config),
+    ) -> Result<Self, Mistake> {
+        let hint = "write \"postgresql://user@host:5432/database\"";
+        let wrong = |problem: &str, hint: &str| fields.mistake_in(line, "url", problem.to_owned(), hint);
+        let mut config: Config = url.parse().map_err(|error| wrong(&told(&error), hint))?;
+        if config.get_password().is_some() {
+            let hint = "write it into a file, and name it with password_file";
+            return Err(wrong("the URL has a password", hint));
+        }
+        let Some(host) = config.get_hosts().first() else { return Err(wrong("there is no host", hint)) };
+        if config.get_user().is_none() {
+            return Err(wrong("there is no user", hint));
+        }
+        let (target, is_here) = match host {
+            Host::Tcp(host) => {
+                let port = config.get_ports().first().copied().unwrap_or(5432);
+                (crate::connect::target(host, port), is_local(host))
+            }
+            Host::Unix(folder) => (folder.display().to_string(), true),
+        };
+        let is_tls = fields.flag("tls")?.unwrap_or(!is_here);
+        set(&mut config);
+        config.ssl_mode(if is_tls { SslMode::Require } else { SslMode::Disable });
+        let folder = fields.path().parent().map(PathBuf::from).unwrap_or_default();
+        Ok(Self {
+            config,
+            target: format!("PostgreSQL {target}"),
+            is_tls,
+            ca_file: crate::tls::take_ca(fields)?,
+            password_file: fields.text("password_file")?.map(|file| folder.join(file)),
+        })
+    }
+
+    /// What it is called in messages.
+    pub(crate) fn target(&self) -> &str {
+        &self.target
+    }
+
+    /// Whether connections must have TLS.
+    #[cfg(test)]
+    pub(crate) fn is_tls(&self) -> bool {
+        self.is_tls && self.config.get_ssl_mode() == SslMode::Require
+    }
+
+    /// An error of the database as a fault of this target.
+    pub(crate) fn failed(&self, error: &Error) -> Fault {
+        Fault::other(self.target.as_str(), told(error))
+    }
+
+    /// Connects. The connection ends with the client.
+    pub(crate) async fn connect(&self) -> Result<Client, Fault> {
+        let mut config = self.config.clone();
+        if let Some(file) = &self.password_file {
+            // Read each time: passwords are changed.
+            let text = taktwerk_config::file::read_text(file, 4096);
+            let text = text.map_err(|error| Fault::connect(file.display().to_string(), &error))?;
+            config.password(text.trim_end_matches(['\r', '\n']));
+        }
+        let driver: BoxFuture<'static, ()>;
+        let client = if self.is_tls {
+            let tls = Tls(crate::tls::client(self.ca_file.as_deref())?);
+            let (client, connection) = config.connect(tls).await.map_err(|error| self.failed(&error))?;
+            driver = Box::pin(async move { drop(connection.await) });
+            client
+        } else {
+            let (client, connection) = config.connect(NoTls).await.map_err(|error| self.failed(&error))?;
+            driver = Box::pin(async move { drop(connection.await) });
+            client
+        };
+        tokio::spawn(driver);
+        Ok(client)
+    }
+}
+
+/// What an error says, with its cause.
+pub(crate) fn told(error: &Error) -> String {
+    if let Some(error) = error.as_db_error() {
+        return match error.hint() {
+            Some(hint) => format!("{}; {hint}", error.message()),
+            None => error.message().to_owned(),
+        };
+    }
+    let told = match std::error::Error::source(error) {
+        Some(cause) => match cause.downcast_ref::<std::io::Error>() {
+            Some(io) => crate::fault::plain(io),
+            None => format!("{error}: {cause}"),
+        },
+        None => error.to_string(),
+    };
+    if told.contains("server does not support TLS") {
+        return "it does not offer TLS; switch it on there, or set tls = false where nobody can listen"
+            .to_owned();
+    }
+    crate::tls::advice(&told).map_or(told, str::to_owned)
+}

@@ -39,6 +39,14 @@ pub(crate) fn events_between(
     }
 }
 
+/// How many events the first page between the ticks 2 and 15 has.
+pub(crate) fn read_page(store: &dyn HistoryStore, order: Order, limit: usize) -> usize {
+    let span = Span { first: UtcTime::from_ticks(2), last: UtcTime::from_ticks(15) };
+    let mut batch = Vec::new();
+    store.read_events(&NODE.into(), span, order, None, limit, &mut batch).unwrap();
+    batch.len()
+}
+
 /// Does the same with an empty store and one in memory, which says what is right. Leaves 42 events between the ticks 2 and 15.
 pub(crate) fn agrees_with_memory(store: &dyn HistoryStore) {
     let memory = MemoryStore::new(100_000);

@@ -118,13 +118,20 @@ pub(super) fn read(
             EventCursor { time: span.last, number: i64::MAX },
         ),
     };
-    let after = after.unwrap_or(nowhere);
-    let (first, last, ticks) = (span.first.ticks(), span.last.ticks(), after.time.ticks());
-    let parameters: [&(dyn ToSql + Sync); 7] =
-        [&of.server, &of.node, &first, &last, &ticks, &after.number, &limited(limit)];
+    let mut after = after.unwrap_or(nowhere);
+    let (first, last) = (span.first.ticks(), span.last.ticks());
     let mut found = Vec::new();
-    for row in client.query(query, &parameters)? {
-        found.extend(event(&row)?);
+    // Fewer than the limit means that there are no more: for rows that are damaged, others are read.
+    while found.len() < limit {
+        let (ticks, wanted) = (after.time.ticks(), limited(limit - found.len()));
+        let parameters: [&(dyn ToSql + Sync); 7] =
+            [&of.server, &of.node, &first, &last, &ticks, &after.number, &wanted];
+        let rows = client.query(query, &parameters)?;
+        let Some(end) = rows.last() else { break };
+        after = EventCursor { number: end.try_get(0)?, time: UtcTime::from_ticks(end.try_get(1)?) };
+        for row in &rows {
+            found.extend(event(row)?);
+        }
     }
     Ok(found)
 }

@@ -51,23 +51,25 @@ pub(super) fn read(
     let (query, nowhere) = match order {
         Order::Forward => (
             "SELECT id, time, data FROM event WHERE node = ? AND time >= ? AND time <= ? AND (time, id) > (?, ?) \
-             ORDER BY time, id LIMIT ?",
+             ORDER BY time, id",
             EventCursor { time: span.first, number: i64::MIN },
         ),
         Order::Backward => (
             "SELECT id, time, data FROM event WHERE node = ? AND time >= ? AND time <= ? AND (time, id) < (?, ?) \
-             ORDER BY time DESC, id DESC LIMIT ?",
+             ORDER BY time DESC, id DESC",
             EventCursor { time: span.last, number: i64::MAX },
         ),
     };
     let after = after.unwrap_or(nowhere);
     let mut statement = connection.prepare_cached(query)?;
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let (first, last) = (span.first.ticks(), span.last.ticks());
-    let rows =
-        statement.query_map(params![node, first, last, after.time.ticks(), after.number, limit], row)?;
+    let rows = statement.query_map(params![node, first, last, after.time.ticks(), after.number], row)?;
     let mut found = Vec::new();
     for one in rows {
+        // Rows are read one by one. Fewer than the limit means that there are no more, whether some were damaged or not.
+        if found.len() >= limit {
+            break;
+        }
         let (cursor, data) = one?;
         match StoredEvent::from_bytes(&data) {
             Ok(event) => found.push((cursor, event)),

@@ -246,7 +246,7 @@ fn annotations_are_kept() {
 
 #[test]
 fn events_are_what_the_store_in_memory_has() {
-    use crate::event_tests::{agrees_with_memory, events_between};
+    use crate::event_tests::{agrees_with_memory, events_between, read_page};
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("history.db");
     agrees_with_memory(&SqliteStore::open(&path, Retention::default()).unwrap());
@@ -254,6 +254,14 @@ fn events_are_what_the_store_in_memory_has() {
     let age = std::time::Duration::from_nanos(500);
     let file = SqliteStore::open(&path, Retention { age, size: 0 }).unwrap();
     assert_eq!(events_between(&file, (2, 15), Order::Forward, 10).len(), 42);
+    // Damaged ones are left out, and a page is full all the same: those behind them are found.
+    let raw = rusqlite::Connection::open(&path).unwrap();
+    let damaged = "UPDATE event SET data = x'00' WHERE time IN (4, 5)";
+    let count = raw.execute(damaged, []).unwrap();
+    for order in [Order::Forward, Order::Backward] {
+        let page = read_page(&file, order, 10);
+        assert_eq!((page, events_between(&file, (2, 15), order, 10).len()), (10, 42 - count), "{order:?}");
+    }
     file.retain(UtcTime::from_ticks(15)).unwrap();
     assert_eq!(events_between(&file, (2, 15), Order::Forward, 10).len(), 18);
 }

@@ -37,6 +37,14 @@ impl Change {
             | Self::Delete { subscription } => *subscription,
         }
     }
+
+    /// Bytes that are kept until it is done.
+    pub(crate) const fn kept(&self) -> usize {
+        match self {
+            Self::Append { record, .. } | Self::Replace { record, .. } => record.capacity(),
+            Self::Delete { .. } => 0,
+        }
+    }
 }
 
 /// The log of one subscription.

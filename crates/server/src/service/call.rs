@@ -136,7 +136,7 @@ impl Call {
                 let session = cx.sessions.get(key);
                 let who = session.map(|session| session.call_context(object_id)).unwrap_or_default();
                 let user = who.user.as_deref().unwrap_or_default();
-                let result = call.run(cx.shared.space(), user, inputs, cx.now.utc);
+                let result = call.run(cx.shared.space(), decisions, user, inputs, cx.now.utc);
                 encode_result(&result, input_count, reply.out());
                 return noted(cx, note, status_of(&result));
             }

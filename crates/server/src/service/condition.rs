@@ -109,12 +109,16 @@ impl ConditionCall {
     pub(super) fn run(
         self,
         space: &AddressSpace,
+        decisions: &Decisions,
         user: &str,
         inputs: Vec<Variant>,
         now: UtcTime,
     ) -> Result<Vec<Variant>, StatusCode> {
         let Some(method) = self.method else {
-            let groups = space.alarm_groups(&self.condition).ok_or(StatusCode::BAD_NODE_ID_INVALID)?;
+            let mut groups = space.alarm_groups(&self.condition).ok_or(StatusCode::BAD_NODE_ID_INVALID)?;
+            // A group can stand in another namespace than the alarm.
+            let nodes = space.read();
+            groups.retain(|id| nodes.resolve(id.as_ref()).is_some_and(|ix| decisions.knows(&nodes, ix)));
             return Ok(vec![groups.into()]);
         };
         let mut operation = Operation::new(method).by(user);

@@ -223,13 +223,24 @@ impl Nodes {
         is_forward: bool,
         target: NodeIx,
     ) -> Option<PackedReference> {
+        self.packed_end(at, reference_type.index, is_forward, target)
+    }
+
+    /// The same with the index of the reference type, as references have it.
+    pub(super) fn packed_end(
+        &self,
+        at: NodeIx,
+        reference_type: u32,
+        is_forward: bool,
+        target: NodeIx,
+    ) -> Option<PackedReference> {
         let references = if at.index < NodeIx::DYNAMIC {
             self.ns0_references.get(&at.index)?.as_slice()
         } else {
             self.dynamic(at)?.references.as_slice()
         };
         let is_it = |reference: &&PackedReference| {
-            reference.reference_type() == reference_type.index
+            reference.reference_type() == reference_type
                 && reference.is_forward() == is_forward
                 && reference.target() == target
         };

@@ -341,13 +341,15 @@ impl Engine {
         for place in &durables.places {
             let Some(Some(subscription)) = subscriptions.get_mut(*place as usize) else { continue };
             let id = subscription.id;
+            let mut older = 0;
             if let Some(journal) = &mut subscription.journal
                 && !journal.unwritten.is_empty()
             {
                 journal.in_flight = true;
+                older = journal.unwritten.iter().map(Change::kept).sum();
                 changes.append(&mut journal.unwritten);
             }
-            let Some(entry) = write_entry(subscription, items, &mut left, is_last) else { continue };
+            let Some(entry) = write_entry(subscription, items, &mut left, is_last, older) else { continue };
             let Some(journal) = &mut subscription.journal else { continue };
             if journal.grow(entry.len()) && !is_last {
                 shorten.push(id);
@@ -605,12 +607,14 @@ impl Engine {
     }
 }
 
-/// Appends everything that has changed of a subscription to a new entry of its log; `None` if nothing has.
+/// Appends everything that has changed of a subscription to a new entry of its log; `None` if nothing has. Bytes of `older`
+/// entries are kept until they are written too.
 fn write_entry(
     subscription: &mut Subscription,
     items: &mut [Item],
     left: &mut usize,
     is_last: bool,
+    older: usize,
 ) -> Option<Vec<u8>> {
     let grant = subscription.grant();
     let (parameters, enabled) = (subscription.parameters, subscription.publishing_enabled);
@@ -659,7 +663,7 @@ fn write_entry(
     journal.held.iter_mut().for_each(|held| held.is_covered = true);
     let has_changed = !record::is_empty(&out);
     journal.in_flight |= has_changed;
-    journal.collected(out.capacity());
+    journal.collected(older + out.capacity());
     subscription.journal = Some(journal);
     has_changed.then_some(out)
 }

@@ -111,6 +111,7 @@ impl Engine {
         self.refresh_pages();
         self.drain_changes(now.instant);
         self.drain_events();
+        self.abandon_refreshes(place);
         self.release_held(place);
         let mut subscription = self.subscriptions.get_mut(place as usize).and_then(Option::take)?;
         self.by_id.remove(&subscription.id);

@@ -121,6 +121,15 @@ impl Engine {
         self.refresh_at = (!self.refreshes.is_empty()).then(|| now.instant + pause);
     }
 
+    /// A subscription leaves: its refreshes cannot go on elsewhere. Who watches is told that events are missing, and can ask again.
+    pub(super) fn abandon_refreshes(&mut self, place: u32) {
+        let before = self.refreshes.len();
+        self.refreshes.retain(|refresh| refresh.place != place);
+        if self.refreshes.len() < before {
+            self.event_items.of(place).to_vec().into_iter().for_each(|index| self.note_lost(index));
+        }
+    }
+
     fn refresh_slice(&mut self, refresh: &mut Refresh, space: &AddressSpace, now: Now) -> Progress {
         let Some(subscription) = self.subscription(refresh.place) else { return Progress::Done };
         if subscription.id != refresh.subscription_id {

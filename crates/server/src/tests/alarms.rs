@@ -2,6 +2,7 @@
 
 use super::attribute::{add, variable};
 use super::events::{create, filter, item, next, parameters, subscription};
+use super::transfer::Pair;
 use super::*;
 use crate::alarm::{ConditionSpec, Kind, Limits, Operation, Quantity, Rules};
 use schema::ids::{method_ids as m, object_ids, object_type_ids as t};
@@ -235,6 +236,30 @@ fn a_refresh_tells_of_what_is_retained_with_the_same_event_ids() {
     assert_eq!(refresh(&mut client, &mut server, 4711), StatusCode::BAD_SUBSCRIPTION_ID_INVALID);
     let empty = subscription(&mut client, &mut server);
     assert_eq!(refresh(&mut client, &mut server, empty), StatusCode::BAD_NOTHING_TO_DO);
+}
+
+#[test]
+fn a_refresh_that_cannot_go_on_elsewhere_is_told_of() {
+    let mut pair = Pair::new();
+    // Number 1 is the Variable that every pair has.
+    for number in 2..=400 {
+        add(&pair.shards[0], variable(number, BuiltInType::Double, 85.0));
+        pair.shards[0].space.add_condition(level(number), pair.shards[0].now.utc).unwrap();
+    }
+    pair.shards[0].space.poll_alarms(pair.shards[0].now.utc);
+    let (client, id) = watching(&mut pair.shards[0]);
+    let mut client = client;
+    assert_eq!(refresh(&mut client, &mut pair.shards[0], id), StatusCode::GOOD);
+    let now = pair.shards[0].now;
+    pair.shards[0].shard.closed(client.connection, now);
+    let mut client = pair.shards[1].session();
+    assert_eq!(pair.transfer(&mut client, 1, &[id]), [StatusCode::GOOD]);
+    let told = events(&mut client, &mut pair.shards[1]);
+    let overflow = NodeId::numeric(0, t::EVENT_QUEUE_OVERFLOW_EVENT_TYPE).into();
+    assert!(told.iter().any(|fields| fields[0] == overflow), "{} events", told.len());
+    // It can be asked for again.
+    assert_eq!(refresh(&mut client, &mut pair.shards[1], id), StatusCode::GOOD);
+    assert_eq!(refreshed(&mut client, &mut pair.shards[1]).len(), 399);
 }
 
 #[test]

@@ -429,6 +429,44 @@ fn what_could_not_be_written_moves_along_to_another_shard() {
 }
 
 #[test]
+fn what_could_not_be_written_is_paid_for_on_every_shard() {
+    let store = Arc::new(Memory::default());
+    let mut pair = Pair::with(|config| {
+        config.durable = Some(DurableConfig::new(Arc::clone(&store) as Arc<dyn DurableStore>));
+    });
+    let mut client = pair.shards[0].session();
+    let id = durable(&mut client, &mut pair.shards[0]);
+    let item = add_item(&mut client, &mut pair.shards[0], id, 10, 5);
+    pair.shards[0].settle(300);
+    *store.is_full.lock().unwrap() = true;
+    let before = pair.shards[0].used(Category::Requests);
+    for mode in [MonitoringMode::SAMPLING, MonitoringMode::REPORTING] {
+        let request = SetMonitoringModeRequest {
+            request_header: client.header(),
+            subscription_id: id,
+            monitoring_mode: mode,
+            monitored_item_ids: vec![item; 5_000],
+        };
+        client.call(&mut pair.shards[0], &request).unwrap();
+    }
+    pair.shards[0].settle(300);
+    let kept = pair.shards[0].used(Category::Requests) - before;
+    assert!(kept > 20_000, "{kept}");
+    for at in [1, 0, 1] {
+        let now = pair.shards[1 - at].now;
+        pair.shards[1 - at].shard.closed(client.connection, now);
+        client = pair.shards[at].session();
+        assert_eq!(pair.transfer(&mut client, at, &[id]), [StatusCode::GOOD]);
+        for _ in 0..50 {
+            pair.shards[at].settle(10);
+            pair.deliver();
+        }
+        let now = pair.shards[at].used(Category::Requests) - before;
+        assert!(now >= kept, "shard {at}: {now} of {kept} bytes");
+    }
+}
+
+#[test]
 fn a_full_disk_bounds_what_clients_can_change() {
     let store = Arc::new(Memory::default());
     let mut server = server(&store);

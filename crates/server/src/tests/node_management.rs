@@ -588,6 +588,35 @@ fn ends_that_are_left_of_references_are_paid_for_and_go() {
 }
 
 #[test]
+fn references_between_nodes_that_go_together_are_given_back_once() {
+    let mut server = server();
+    let account = server.space.read().added_account().unwrap();
+    let mut client = server.session();
+    let id = |text: &str| NodeId::string(1, text);
+    let kept = || account.used(crate::account::Category::AddedNodes);
+    for name in ["stays", "also"] {
+        assert_eq!(add_one(&mut client, &mut server, object(id(name), name)).status_code, StatusCode::GOOD);
+    }
+    let item = reference(id("stays"), r::ORGANIZES, id("also"));
+    assert_eq!(refer(&mut client, &mut server, item), StatusCode::GOOD);
+    let before = kept();
+    for name in ["a", "b", "c"] {
+        assert_eq!(add_one(&mut client, &mut server, object(id(name), name)).status_code, StatusCode::GOOD);
+    }
+    // Both ends, one end, and one whose forward end has gone already.
+    for (from, to) in [("a", "b"), ("b", "c"), ("stays", "a"), ("c", "a")] {
+        let item = reference(id(from), r::ORGANIZES, id(to));
+        assert_eq!(refer(&mut client, &mut server, item), StatusCode::GOOD, "{from} {to}");
+    }
+    assert_eq!(unrefer_one_end(&mut client, &mut server, id("c"), true, id("a")), StatusCode::GOOD);
+    let mut nodes = server.space.write();
+    let all: Vec<_> = ["a", "b", "c"].iter().map(|name| nodes.resolve(id(name).as_ref()).unwrap()).collect();
+    nodes.delete_all(&all).unwrap();
+    drop(nodes);
+    assert_eq!(kept(), before);
+}
+
+#[test]
 fn a_deleted_type_leaves_no_reference_behind() {
     let mut server = server();
     let mut client = server.session();

@@ -208,15 +208,15 @@ impl Nodes {
         if let Some(ix) = all.iter().find(|ix| ix.index < NodeIx::DYNAMIC) {
             return Err(NodeError::Static(self.id_of(*ix)));
         }
+        let mut going = all.to_vec();
+        going.sort_unstable();
         let mut looked_at = 0;
         let mut ends = Vec::new();
         for ix in all {
-            looked_at += self.detach(*ix, &mut ends);
+            looked_at += self.detach(*ix, &going, &mut ends);
         }
         ends.sort_unstable();
         ends.dedup();
-        let mut going = all.to_vec();
-        going.sort_unstable();
         let range = going.first().copied().zip(going.last().copied());
         // Nodes that came together stand together: most that stay are told by a look at the ends.
         let is_kept = |reference: &PackedReference| {
@@ -249,9 +249,9 @@ impl Nodes {
         Ok(looked_at)
     }
 
-    /// What has to be known of a node before it is deleted. Adds the nodes at the other end of its references to `ends`
+    /// What has to be known of a node before it is deleted with those that are `going`, in their order. Adds the nodes at the other end of its references to `ends`
     /// and says how many references it has.
-    fn detach(&mut self, ix: NodeIx, ends: &mut Vec<NodeIx>) -> usize {
+    fn detach(&mut self, ix: NodeIx, going: &[NodeIx], ends: &mut Vec<NodeIx>) -> usize {
         let mut others = Vec::new();
         self.references(ix, |reference| {
             others.push(reference);
@@ -262,9 +262,16 @@ impl Nodes {
         for reference in &others {
             self.note_reference_deleted(reference.target, !reference.is_forward, ix);
         }
-        let charged = self
-            .dynamic(ix)
-            .map_or(0, |node| node.references.iter().filter(|reference| reference.is_charged()).count());
+        // A reference is charged once. If both of its ends go, the forward one counts.
+        let counts = |reference: &&PackedReference| {
+            reference.is_charged()
+                && (reference.is_forward()
+                    || going.binary_search(&reference.target()).is_err()
+                    || self
+                        .packed_end(reference.target(), reference.reference_type(), true, ix)
+                        .is_none_or(|end| !end.is_charged()))
+        };
+        let charged = self.dynamic(ix).map_or(0, |node| node.references.iter().filter(counts).count());
         if let Some(added) = &mut self.added {
             added.forget_references(charged);
         }

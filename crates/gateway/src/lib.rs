@@ -21,6 +21,7 @@
 pub mod adapter;
 pub mod configuration;
 pub mod connect;
+#[cfg(feature = "postgres")]
 mod database;
 pub mod destination;
 pub mod discover;

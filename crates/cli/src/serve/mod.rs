@@ -295,6 +295,7 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
         configured::check_namespaces(configured.file(), &server.space().namespaces())?;
     }
     let nodes = server.space().node_count();
+    taktwerk_memory::free_evenly();
     let running = server.spawn().map_err(environment)?;
     if let Some(configured) = &configured {
         configured.managed(running.shared());

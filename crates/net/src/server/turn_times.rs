@@ -11,6 +11,7 @@ pub struct TurnTimes {
     count: AtomicU64,
     elapsed: AtomicU64,
     cpu: AtomicU64,
+    long: AtomicU64,
 }
 
 /// The turns since the last look.
@@ -23,7 +24,12 @@ pub struct Turns {
     pub elapsed_max: Duration,
     /// CPU time of the one that used most.
     pub cpu_max: Duration,
+    /// How many used more than a millisecond of CPU time.
+    pub long: u64,
 }
+
+/// From here on a turn is long.
+const LONG: Duration = Duration::from_millis(1);
 
 impl TurnTimes {
     /// The turns of all shards since the last call.
@@ -32,6 +38,7 @@ impl TurnTimes {
             count: self.count.swap(0, Ordering::AcqRel),
             elapsed_max: Duration::from_nanos(self.elapsed.swap(0, Ordering::AcqRel)),
             cpu_max: Duration::from_nanos(self.cpu.swap(0, Ordering::AcqRel)),
+            long: self.long.swap(0, Ordering::AcqRel),
         }
     }
 
@@ -45,7 +52,9 @@ impl TurnTimes {
         let nanos = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
         self.count.fetch_add(1, Ordering::AcqRel);
         self.elapsed.fetch_max(nanos(monotonic().since(start)), Ordering::AcqRel);
-        self.cpu.fetch_max(nanos(thread_cpu().saturating_sub(cpu)), Ordering::AcqRel);
+        let cpu = thread_cpu().saturating_sub(cpu);
+        self.cpu.fetch_max(nanos(cpu), Ordering::AcqRel);
+        self.long.fetch_add(u64::from(cpu > LONG), Ordering::AcqRel);
     }
 }
 
@@ -67,7 +76,8 @@ mod tests {
         times.end((monotonic(), thread_cpu()));
         let long = times.take();
         let uptime = Duration::from_nanos(monotonic().as_nanos());
-        assert_eq!(long.count, 2);
+        // A thread starts at zero: the first of the two is charged with all that it has used.
+        assert_eq!((long.count, long.long), (2, u64::from(long.cpu_max > LONG)));
         assert!(
             long.elapsed_max >= hour.min(uptime - Duration::from_secs(1)) && long.cpu_max > Duration::ZERO
         );

@@ -31,7 +31,7 @@ const QUEUE_SIZE_DEFAULT: u32 = 1000;
 const QUEUE_SIZE_MIN: u32 = 10;
 
 /// Items that are asked about events in one slice, some 0.2 µs each.
-const ASKED_PER_SLICE: usize = 1024;
+const ASKED_PER_SLICE: usize = 512;
 
 /// What an item needs that monitors events.
 #[derive(Debug)]

@@ -31,6 +31,7 @@ mod examples;
 mod failure;
 #[cfg(feature = "gateway")]
 mod gateway;
+mod hosts;
 mod interrupt;
 mod leftovers;
 mod logging;

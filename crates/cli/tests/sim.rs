@@ -134,6 +134,29 @@ fn a_profile_of_this_machine_is_measured_and_used() {
 }
 
 #[test]
+fn hosts_that_come_with_the_program_are_used_by_name() {
+    let short = [PLANT, "--json", "--seeds", "1", "--set", "time.duration_s=6", "--host-profile", "epyc-vm"];
+    let placed = document(&sim(&short));
+    let cpu = &placed["cases"][0]["figures"]["line.cpu_percent"]["median"];
+    assert!(cpu.as_f64().is_some_and(|cpu| cpu > 0.0), "{placed}");
+
+    // Cost models of another version are used, and that is told.
+    let models = include_str!("../../../docs/lab/hosts/epyc-vm.json");
+    let version = format!("\"version\": \"{}\"", env!("CARGO_PKG_VERSION"));
+    assert!(models.contains(&version), "no version in {models}");
+    let old = File::new("models.json");
+    std::fs::write(&old.0, models.replace(&version, "\"version\": \"0.0.1\"")).unwrap();
+    let predict = |model: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_taktwerk"));
+        command.args(["model", "predict", "--items", "100", "--json", "--model", model]).output().unwrap()
+    };
+    let (own, other) = (predict("epyc-vm"), predict(old.path()));
+    assert_eq!(document(&own), document(&other));
+    assert!(!error(&own, 0).contains("measured with version"));
+    assert!(error(&other, 0).contains("measured with version 0.0.1 on 20"));
+}
+
+#[test]
 fn mistakes_end_with_place_and_code() {
     let said = error(&sim(&[PLANT, "--set", "link.0.rate=256k"]), 2);
     assert!(said.contains("--set link.0.rate=256k: link \"leased line\" carries 256 kbit/s"), "{said}");

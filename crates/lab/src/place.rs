@@ -1,16 +1,17 @@
 //! Where measurements happen: which programs there are, which CPUs, and one measurement from start to end.
 
 mod bursts;
+mod certificates;
 mod url;
 
 use bursts::Bursts;
+use certificates::Certificates;
 use url::Url;
 
 use crate::cpu::{Governor, NotPermitted, Set, Wanted, governor};
 use crate::links::{Effort, Link, Method, Probed, Profile, probe};
 use crate::machine::Machine;
 use crate::measurement::Measurement;
-use crate::orphans::{self, Fate};
 use crate::peers::{self, PEERS, Peer, PeerOptions, Role, State};
 use crate::pin::{CpuList, ParseCpuListError};
 use crate::program::{Program, ProgramError, Running, digest};
@@ -107,6 +108,12 @@ pub enum PlaceError {
     /// The CPU conditions cannot be had.
     #[error(transparent)]
     Conditions(#[from] NotPermitted),
+    /// A certificate for a measurement was not made.
+    #[error("{line} made no certificate")]
+    Certificate {
+        /// The command line.
+        line: String,
+    },
     /// The load did not come to an end that can be used.
     #[error("{line} ended with {status}: {stderr}")]
     Load {
@@ -145,6 +152,8 @@ pub struct Place {
     stop: Option<Arc<AtomicBool>>,
     /// Links that have been made and probed. They go when this goes.
     links: Mutex<BTreeMap<String, Arc<Standing>>>,
+    /// Of servers and loads with security. They go when this goes.
+    certificates: Certificates,
 }
 
 /// A link that stands, with what was seen of it.
@@ -174,6 +183,7 @@ impl Place {
     /// This machine with the program `exe`, and peers below `peers`.
     #[must_use]
     pub fn new(exe: PathBuf, peers: PathBuf) -> Self {
+        let certificates = Certificates::new(peers.clone());
         Self {
             exe,
             peers,
@@ -183,6 +193,7 @@ impl Place {
             client: Vec::new(),
             stop: None,
             links: Mutex::default(),
+            certificates,
         }
     }
 
@@ -468,7 +479,7 @@ impl Place {
         if is_right { Ok(list) } else { Err(contradiction(&list)) }
     }
 
-    fn own_program(&self, condition: &Condition, bind: IpAddr) -> Program {
+    fn own_program(&self, condition: &Condition, bind: IpAddr) -> Result<Program, PlaceError> {
         let server = &condition.server;
         let mut program = Program::new(&self.exe)
             .args(["serve", "--no-plant", "--signals"])
@@ -482,6 +493,10 @@ impl Place {
             // A network of the lab's own; beyond loopback a server wants to be told what it offers.
             program = program.args(["--policy", &condition.security.policy]);
         }
+        if !condition.security.is_none() {
+            let pair = self.certificates.pair(&self.exe, bind, &condition.security.policy)?;
+            program = program.arg("--pki").arg(pair.server.display());
+        }
         if server.interop {
             program = program.arg("--interop");
         }
@@ -491,35 +506,7 @@ impl Place {
         if server.random {
             program = program.args(["--signal-values", "random"]);
         }
-        program
-    }
-
-    /// An empty folder for the certificates of a load: a peer that has just been started has made one that nobody knows, and
-    /// what the user trusts is none of the laboratory's business. Each laboratory has its own, and removes those of the dead.
-    /// One of another container cannot be seen from here: its folder goes when no measurement can be so long.
-    fn fresh_pki(&self) -> PathBuf {
-        let all = self.peers.join("load-pki");
-        let own = orphans::mark();
-        for entry in std::fs::read_dir(&all).into_iter().flatten().flatten() {
-            let name = entry.file_name();
-            let is_old = || {
-                let changed = entry.metadata().and_then(|metadata| metadata.modified()).ok();
-                changed.and_then(|at| at.elapsed().ok()).is_some_and(|age| age > LONGEST)
-            };
-            let is_anothers =
-                name.to_str().filter(|name| *name != own).and_then(orphans::fate).is_some_and(|fate| {
-                    match fate {
-                        Fate::Runs => true,
-                        Fate::Gone => false,
-                        Fate::Unknown => !is_old(),
-                    }
-                });
-            if !is_anothers {
-                // What is still there has been trusted for one measurement only. If it cannot go, the load says what is wrong.
-                let _ = std::fs::remove_dir_all(entry.path());
-            }
-        }
-        all.join(own)
+        Ok(program)
     }
 
     /// open62541 with security, which the common interface of peers does not have.
@@ -567,11 +554,11 @@ impl Place {
             let url = link.map_or(Ok(stack.to_owned()), relayed).map_err(no_link)?;
             return Ok(Server { url, pid: None, running: None });
         }
-        let bind = link.map_or(Ipv4Addr::LOCALHOST.into(), |standing| standing.link.server_address());
+        let bind = bind_of(link);
         let network = link.and_then(|standing| standing.link.server_place());
         let program = match stack {
             _ if condition.kind == Kind::PubSub => Some(self.open62541_publisher_program(condition)),
-            "own" => Some(self.own_program(condition, bind)),
+            "own" => Some(self.own_program(condition, bind)?),
             "open62541" if self.open62541().is_file() => Some(self.open62541_program(condition, bind)),
             _ if broker(stack).is_some_and(|(name, _)| name == EMBEDDED) => Some(self.broker_program(bind)),
             _ => None,
@@ -685,9 +672,13 @@ impl Place {
                     says_security |=
                         self.client.iter().any(|option| option == "--policy" || option == "--cert");
                 }
-                if !condition.security.is_none() && condition.stack != "own" && !is_url(&condition.stack) {
-                    program =
-                        program.arg("--pki").arg(self.fresh_pki().display()).arg("--trust-on-first-use");
+                if !condition.security.is_none() && condition.stack == "own" {
+                    let bind = bind_of(link.as_deref());
+                    let pair = self.certificates.pair(&self.exe, bind, &condition.security.policy)?;
+                    program = program.arg("--pki").arg(pair.client.display());
+                } else if !condition.security.is_none() && !is_url(&condition.stack) {
+                    let folder = self.certificates.of_load();
+                    program = program.arg("--pki").arg(folder.display()).arg("--trust-on-first-use");
                 }
                 if !says_security {
                     // Where the server is, behind a link or on another machine, is not what decides.
@@ -712,6 +703,11 @@ impl Place {
         }
         Ok(Measurement::from_document(experiment, condition.clone(), repetition, document))
     }
+}
+
+/// The address that servers listen on.
+fn bind_of(link: Option<&Standing>) -> IpAddr {
+    link.map_or(Ipv4Addr::LOCALHOST.into(), |standing| standing.link.server_address())
 }
 
 /// Whether a stack can be measured with encryption: the common interface of peers has no security.

@@ -92,6 +92,8 @@ pub struct ClientHost<A> {
     inputs: VecDeque<Input>,
     is_sending: bool,
     job: Option<(JobToken, Box<Job>, Arc<dyn Provider>)>,
+    /// What the last step still costs once the application has been told, in nanoseconds.
+    behind: f64,
 }
 
 #[derive(Debug)]
@@ -131,6 +133,7 @@ impl<A: Application> ClientHost<A> {
             inputs: VecDeque::new(),
             is_sending: false,
             job: None,
+            behind: 0.0,
         }
     }
 
@@ -329,9 +332,10 @@ impl<A: Application> ClientHost<A> {
     }
 
     /// Its thread has done what was asked for. Carries out what came of it, and begins the next: its cost, or `None` if
-    /// there is nothing to do.
+    /// there is nothing to do. `coldness` is that of the thread's processor.
     pub(crate) fn step(
         &mut self,
+        coldness: f64,
         fabric: &mut Fabric,
         resolve: impl Fn(&EndpointUrl) -> Option<ServerId>,
     ) -> Option<Duration> {
@@ -355,7 +359,9 @@ impl<A: Application> ClientHost<A> {
             self.perform(effect, fabric, &resolve);
         }
         // What the last input and the application's commands have come to.
-        let mut nanos = costs.of_client(&self.client.take_work());
+        let slower = 1.0 + costs.client.cold_share * coldness;
+        let mut nanos =
+            core::mem::take(&mut self.behind) + costs.of_client(&self.client.take_work()) * slower;
         if let Some((_, job, _)) = &self.job {
             let cost = costs.of_client_job(job);
             let machine = fabric.machine(machine)?;
@@ -390,7 +396,8 @@ impl<A: Application> ClientHost<A> {
         }
         let work = self.client.take_work();
         fabric.meter_end(Piece::Client(&work, !is_input));
-        nanos += costs.of_client(&work);
+        self.behind = costs.of_client_behind(&work) * slower;
+        nanos += costs.of_client(&work) * slower - self.behind;
         Some(fabric.machine(machine)?.noisy(nanos))
     }
 

@@ -2,6 +2,7 @@
 
 use super::lab::StoreArgs;
 use crate::failure::Failure;
+use crate::hosts;
 use crate::output::Output;
 use crate::span;
 use clap::{Args, Subcommand};
@@ -10,8 +11,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use taktwerk_lab::figures;
 use taktwerk_lab::measurement::Measurement;
-use taktwerk_lab::model::{Candidate, Form, Model, Observation};
+use taktwerk_lab::model::{Candidate, Form, Model, Observation, Origin};
 use taktwerk_lab::outcome::wrapped;
+use taktwerk_lab::report::date;
 use taktwerk_lab::store::{Run, StoreError};
 use taktwerk_lab::table::{Align, Table};
 
@@ -69,7 +71,7 @@ pub(super) struct ModelArgs {
     #[arg(long, value_name = "NAME", default_value = "own")]
     stack: String,
 
-    /// File with models (written by `model fit -o`), instead of a run.
+    /// File with models (written by `model fit -o`) instead of a run, or epyc-vm, whose models come with taktwerk.
     #[arg(long, value_name = "FILE", conflicts_with = "run")]
     model: Option<PathBuf>,
 
@@ -123,18 +125,36 @@ fn of_run(store: &StoreArgs, wanted: Option<&str>) -> Result<(Vec<Model>, Run), 
         )),
         other => other.into(),
     })?;
-    let models = fit_all(&store.measurements(run.id)?)?;
+    let mut models = fit_all(&store.measurements(run.id)?)?;
+    let text = |pointer: &str| {
+        run.fingerprint.pointer(pointer).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned()
+    };
+    let origin = Origin {
+        machine: text("/machine/cpu"),
+        version: text("/version"),
+        measured: date(run.started_unix_ms),
+    };
+    models.iter_mut().for_each(|model| model.origin = Some(origin.clone()));
     Ok((models, run))
 }
 
-/// The models in a file that `model fit -o` wrote.
-pub(crate) fn read(path: &Path) -> Result<Vec<Model>, Failure> {
+/// The models in a file of this directory that `model fit -o` wrote, or those of a host that comes with the program.
+pub(crate) fn read(directory: &Path, path: &Path) -> Result<Vec<Model>, Failure> {
     let wrong = |error: &dyn std::fmt::Display| {
         Failure::Usage(format!("{} is no file of models: {error}", path.display()))
     };
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())))?;
+    let text = hosts::read(directory, path, hosts::Kind::Models).map_err(Failure::Usage)?;
     let models: Vec<Model> = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
+    let others = models.iter().filter_map(|model| model.origin.as_ref());
+    if let Some(origin) = others.into_iter().find(|origin| origin.version != env!("CARGO_PKG_VERSION")) {
+        tracing::warn!(
+            "{}: measured with version {} on {}, this is {}. Run `taktwerk lab calibrate` and `taktwerk model fit` again",
+            path.display(),
+            origin.version,
+            origin.measured,
+            env!("CARGO_PKG_VERSION")
+        );
+    }
     match models.iter().find_map(Model::problem) {
         Some(problem) => Err(wrong(&problem)),
         None if models.is_empty() => Err(wrong(&"there is none in it")),
@@ -152,13 +172,13 @@ impl ModelArgs {
     pub(super) fn load(&self) -> Result<Model, Failure> {
         match &self.model {
             None => self.choose(of_run(&self.store, self.run.as_deref())?.0),
-            Some(path) => self.read(path),
+            Some(path) => self.read(Path::new(""), path),
         }
     }
 
     /// The stack's model from a file that `model fit -o` wrote.
-    pub(super) fn read(&self, path: &Path) -> Result<Model, Failure> {
-        self.choose(read(path)?)
+    pub(super) fn read(&self, directory: &Path, path: &Path) -> Result<Model, Failure> {
+        self.choose(read(directory, path)?)
     }
 
     fn choose(&self, mut models: Vec<Model>) -> Result<Model, Failure> {

@@ -51,8 +51,8 @@ pub(crate) fn run(arguments: &SizeArgs, output: Output) -> Result<(), Failure> {
     let mut calibrated = BTreeMap::new();
     for (hardware, file) in plant.calibrations() {
         // Beside the plant, wherever this command was started.
-        let path = arguments.file.parent().unwrap_or_else(|| Path::new("")).join(file);
-        calibrated.insert(hardware.to_owned(), arguments.source.read(&path)?);
+        let directory = arguments.file.parent().unwrap_or_else(|| Path::new(""));
+        calibrated.insert(hardware.to_owned(), arguments.source.read(directory, Path::new(file))?);
     }
     // Where all hardware has been calibrated, there need not be a model of anything else.
     let model = match calibrated.values().next().filter(|_| !plant.needs_a_model()) {

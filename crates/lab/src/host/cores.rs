@@ -41,6 +41,10 @@ pub struct Samples {
     pub server: Vec<Step>,
     /// Steps of clients.
     pub client: Vec<Step>,
+    /// Steps of servers behind a pause in which the processor slept.
+    pub server_asleep: Vec<Step>,
+    /// The same of clients.
+    pub client_asleep: Vec<Step>,
     /// Slow jobs of servers, in nanoseconds.
     pub jobs: BTreeMap<String, Vec<f64>>,
     /// Slow jobs of clients.
@@ -49,6 +53,10 @@ pub struct Samples {
 
 /// Steps of each end in one run that are kept.
 const STEPS_MAX: usize = 60_000;
+/// One of so many steps has a pause before it, until there are enough of them.
+const PAUSE_EVERY: u64 = 13;
+/// How long it is.
+const PAUSE: Duration = Duration::from_millis(3);
 
 #[derive(Debug)]
 struct Clock {
@@ -57,11 +65,16 @@ struct Clock {
     overhead: f64,
     server_left: usize,
     client_left: usize,
+    /// Steps that have begun, and pauses that are still to be made.
+    begun: u64,
+    pauses_left: u32,
+    /// This step has a pause before it.
+    is_asleep: bool,
     samples: Arc<Mutex<Samples>>,
 }
 
 impl Clock {
-    fn new(samples: &Arc<Mutex<Samples>>) -> Self {
+    fn new(samples: &Arc<Mutex<Samples>>, extent: Extent) -> Self {
         let mut looks: Vec<f64> = (0..1_001)
             .map(|_| {
                 let began = Instant::now();
@@ -71,12 +84,27 @@ impl Clock {
         looks.sort_by(f64::total_cmp);
         let overhead = looks.get(looks.len() / 2).copied().unwrap_or(0.0);
         let samples = Arc::clone(samples);
-        Self { began: Instant::now(), overhead, server_left: STEPS_MAX, client_left: STEPS_MAX, samples }
+        Self {
+            began: Instant::now(),
+            overhead,
+            server_left: STEPS_MAX,
+            client_left: STEPS_MAX,
+            begun: 0,
+            pauses_left: if extent == Extent::Full { 100 } else { 3 },
+            is_asleep: false,
+            samples,
+        }
     }
 }
 
 impl Meter for Clock {
     fn begin(&mut self) {
+        self.begun += 1;
+        self.is_asleep = self.pauses_left > 0 && self.begun.is_multiple_of(PAUSE_EVERY);
+        if self.is_asleep {
+            self.pauses_left -= 1;
+            std::thread::sleep(PAUSE);
+        }
         self.began = Instant::now();
     }
 
@@ -84,6 +112,14 @@ impl Meter for Clock {
         let nanos = (self.began.elapsed().as_secs_f64() * 1e9 - self.overhead).max(1.0);
         let mut samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
         match piece {
+            Piece::Server(work, is_timer) if self.is_asleep => {
+                samples.server_asleep.push(Step { counts: work.counts().to_vec(), is_timer, nanos });
+            }
+            Piece::Client(work, is_timer) if self.is_asleep => {
+                samples.client_asleep.push(Step { counts: work.counts().to_vec(), is_timer, nanos });
+            }
+            // The first of its kind behind a pause tells nothing about the others.
+            Piece::Job(_) | Piece::ClientJob(_) if self.is_asleep => {}
             Piece::Server(work, is_timer) if self.server_left > 0 => {
                 self.server_left -= 1;
                 samples.server.push(Step { counts: work.counts().to_vec(), is_timer, nanos });
@@ -112,7 +148,7 @@ pub(super) fn run(
     let count = scenarios.len() as f64;
     for (number, scenario) in scenarios.iter().enumerate() {
         let instruments = Instruments {
-            meter: Some(Box::new(Clock::new(&all))),
+            meter: Some(Box::new(Clock::new(&all, extent))),
             providers: Some(providers.clone()),
             ..Instruments::default()
         };

@@ -1,16 +1,21 @@
 //! What the system takes for a message over loopback: the part of a turn that is not the core's.
 
 use super::cores::Extent;
-use super::fit::quantile;
+use super::fit::{distribution, quantile};
+use crate::pin::CpuList;
 use rustix::event::epoll;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use taktwerk_model::host::Cost;
 
 /// Bytes of a message: a Publish response with a few values.
 const MESSAGE: usize = 256;
+
+/// How long the answering thread sleeps between two messages where sleeping processors are measured: longer, and nothing gets
+/// slower.
+const PAUSE: Duration = Duration::from_millis(4);
 
 /// Nanoseconds of processor time, and of waiting.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,8 +24,12 @@ pub(super) struct Drivers {
     pub(super) turn: f64,
     pub(super) receive: f64,
     pub(super) send: f64,
+    /// By how much a turn takes longer after the processor has slept: its caches are cold, and it has to be brought back.
+    pub(super) cold: f64,
     /// From waking a thread until it runs.
     pub(super) latency: Cost,
+    /// The same after the processor has slept.
+    pub(super) latency_asleep: Cost,
 }
 
 fn pair() -> io::Result<(TcpStream, TcpStream)> {
@@ -52,9 +61,25 @@ fn processor_time() -> io::Result<f64> {
     first.ok_or_else(|| io::Error::other("/proc/thread-self/schedstat has no number"))
 }
 
-/// Measures it.
+/// Measures it, with a processor for each end as in an installation where server and clients do not share one: a message wakes
+/// the other processor.
 pub(super) fn measure(extent: Extent) -> io::Result<Drivers> {
-    let rounds = if extent == Extent::Full { 20_000 } else { 200 };
+    let cpus = CpuList::allowed().cpus().to_vec();
+    // A thread of its own, because it stays where it is put.
+    let thread = std::thread::spawn(move || {
+        let other = cpus.get(1).or(cpus.first()).copied();
+        place(cpus.first().copied())?;
+        measure_from_here(extent, other)
+    });
+    thread.join().map_err(|_| io::Error::other("the measuring thread panicked"))?
+}
+
+fn place(cpu: Option<usize>) -> io::Result<()> {
+    cpu.map_or(Ok(()), |cpu| CpuList::single(cpu).pin().map_err(io::Error::other))
+}
+
+fn measure_from_here(extent: Extent, other: Option<usize>) -> io::Result<Drivers> {
+    let (rounds, paced) = if extent == Extent::Full { (20_000, 600) } else { (200, 5) };
     let (mut sends, mut turns, mut receives) = (Vec::new(), Vec::new(), Vec::new());
     let (mut from, mut to) = pair()?;
     let events = poller(&to)?;
@@ -74,18 +99,43 @@ pub(super) fn measure(extent: Extent) -> io::Result<Drivers> {
     }
     let median = |values: Vec<f64>| quantile(values, 0.5).unwrap_or(0.0);
     let (send, turn, receive) = (median(sends), median(turns), median(receives));
-    let (per_turn, mut trips) = echo(rounds)?;
+    let awake = echo(rounds, Duration::ZERO, other)?;
+    let asleep = echo(paced, PAUSE, other)?;
+    // What a round trip takes but for waiting: one end receives, and both send and are woken.
     let work = send + turn + receive;
-    // A round trip is two wakes and the work of both ends.
-    trips.iter_mut().for_each(|trip| *trip = ((*trip - 2.0 * work) / 2.0).max(0.0));
-    let latency = crate::host::fit::distribution(trips);
-    Ok(Drivers { wake: (per_turn - work).max(0.0), turn, receive, send, latency })
+    let trip = quantile(awake.trips.clone(), 0.5).unwrap_or(0.0);
+    let latency = |trip: f64| ((trip - 2.0 * work) / 2.0).max(0.0);
+    let typical = latency(trip);
+    let cold = (asleep.per_turn - awake.per_turn).max(0.0);
+    // Here the first end has slept as well, but nothing has to wake it: its own clock does. The answer finds it awake or nearly
+    // so.
+    let first_send = quantile(asleep.sends, 0.5).unwrap_or(send) - quantile(awake.sends, 0.5).unwrap_or(send);
+    let asleep = asleep.trips.into_iter();
+    let asleep = asleep.map(|trip| (trip - 2.0 * work - typical - cold - first_send.max(0.0)).max(0.0));
+    Ok(Drivers {
+        wake: (awake.per_turn - work).max(0.0),
+        turn,
+        receive,
+        send,
+        cold,
+        latency: distribution(awake.trips.into_iter().map(latency).collect()),
+        latency_asleep: distribution(asleep.collect()),
+    })
 }
 
-/// Messages to a thread that sleeps in between and answers each: processor time of a turn, and all round trips.
-fn echo(rounds: usize) -> io::Result<(f64, Vec<f64>)> {
+/// What came of messages that are answered.
+struct Echo {
+    /// Processor time of a turn of the answering thread.
+    per_turn: f64,
+    sends: Vec<f64>,
+    trips: Vec<f64>,
+}
+
+/// Messages to a thread on another processor that sleeps in between and answers each.
+fn echo(rounds: usize, pause: Duration, cpu: Option<usize>) -> io::Result<Echo> {
     let (mut asks, mut answers) = pair()?;
     let thread = std::thread::spawn(move || -> io::Result<f64> {
+        place(cpu)?;
         let events = poller(&answers)?;
         let mut bytes = [0; MESSAGE];
         let before = processor_time()?;
@@ -97,13 +147,17 @@ fn echo(rounds: usize) -> io::Result<(f64, Vec<f64>)> {
         Ok((processor_time()? - before) / rounds as f64)
     });
     let mut bytes = [0; MESSAGE];
-    let mut trips = Vec::with_capacity(rounds);
+    let (mut sends, mut trips) = (Vec::with_capacity(rounds), Vec::with_capacity(rounds));
     for _ in 0..rounds {
+        if !pause.is_zero() {
+            std::thread::sleep(pause);
+        }
         let began = Instant::now();
         asks.write_all(&bytes)?;
+        sends.push(began.elapsed().as_secs_f64() * 1e9);
         asks.read_exact(&mut bytes)?;
         trips.push(began.elapsed().as_secs_f64() * 1e9);
     }
     let per_turn = thread.join().map_err(|_| io::Error::other("the measuring thread panicked"))??;
-    Ok((per_turn, trips))
+    Ok(Echo { per_turn, sends, trips })
 }

@@ -16,24 +16,22 @@ pub(super) struct Fitted {
     pub(super) costs: Vec<f64>,
     /// Of serving deadlines.
     pub(super) timer: f64,
+    /// What a step takes longer after the processor has slept, and the factor by which its work does.
+    pub(super) cold: (f64, f64),
     /// Median relative error of a step.
     pub(super) error: f64,
 }
 
 /// Fits non-negative costs to relative errors. Equal steps count by their median: what interrupts one of them is no cost.
-pub(super) fn fit(steps: &[Step]) -> Option<Fitted> {
-    let mut by_counts: BTreeMap<(Vec<u64>, bool), Vec<f64>> = BTreeMap::new();
-    for step in steps {
-        by_counts.entry((step.counts.clone(), step.is_timer)).or_default().push(step.nanos);
-    }
+pub(super) fn fit(steps: &[Step], asleep: &[Step]) -> Option<Fitted> {
+    let by_counts = medians(steps);
     if by_counts.len() < LEAST {
         return None;
     }
     let (mut rows, mut targets, mut importance) = (Vec::new(), Vec::new(), Vec::new());
-    for ((counts, is_timer), times) in by_counts {
-        let number = times.len() as f64;
-        let median = quantile(times, 0.5)?;
-        let row = counts.iter().map(|count| *count as f64).chain([f64::from(u8::from(is_timer))]);
+    for ((counts, is_timer), (median, number)) in &by_counts {
+        let (median, number) = (*median, *number as f64);
+        let row = counts.iter().map(|count| *count as f64).chain([f64::from(u8::from(*is_timer))]);
         rows.push(row.collect::<Vec<f64>>());
         targets.push(median);
         importance.push(number.min(100.0).sqrt() / median.max(1.0));
@@ -43,7 +41,36 @@ pub(super) fn fit(steps: &[Step]) -> Option<Fitted> {
     let errors = rows.iter().zip(&targets).map(|(row, target)| (predicted(row) / target - 1.0).abs());
     let error = quantile(errors.collect(), 0.5)?;
     let timer = costs.pop()?;
-    Some(Fitted { costs, timer, error })
+    Some(Fitted { costs, timer, cold: cold(&by_counts, asleep).unwrap_or((0.0, 1.0)), error })
+}
+
+/// The median time of equal steps, and how many there are.
+type Medians = BTreeMap<(Vec<u64>, bool), (f64, usize)>;
+
+fn medians(steps: &[Step]) -> Medians {
+    let mut by_counts: BTreeMap<(Vec<u64>, bool), Vec<f64>> = BTreeMap::new();
+    for step in steps {
+        by_counts.entry((step.counts.clone(), step.is_timer)).or_default().push(step.nanos);
+    }
+    let median = |(key, times): (_, Vec<f64>)| {
+        let count = times.len();
+        quantile(times, 0.5).map(|median| (key, (median, count)))
+    };
+    by_counts.into_iter().filter_map(median).collect()
+}
+
+/// What steps take longer behind a pause: a constant, and a factor. Equal steps are compared.
+fn cold(awake: &Medians, asleep: &[Step]) -> Option<(f64, f64)> {
+    let (mut rows, mut targets, mut importance) = (Vec::new(), Vec::new(), Vec::new());
+    for (key, (time, count)) in medians(asleep) {
+        let Some((before, _)) = awake.get(&key) else { continue };
+        rows.push(vec![1.0, *before]);
+        targets.push(time);
+        importance.push((count as f64).sqrt() / time.max(1.0));
+    }
+    let prices = prices(&rows, &targets, &importance)?;
+    let [constant, factor] = prices[..] else { return None };
+    Some((constant, factor.max(1.0)))
 }
 
 /// A distribution for the simulator.

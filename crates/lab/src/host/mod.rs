@@ -11,8 +11,10 @@ mod fit;
 pub use cores::{Extent, Samples};
 
 use crate::machine::Machine;
+use crate::report::date;
 use std::collections::BTreeMap;
 use std::io;
+use std::time::{SystemTime, UNIX_EPOCH};
 use taktwerk_model::HostProfile;
 use taktwerk_model::host::{BuildFacts, FORMAT, MachineFacts, SchedulerCosts};
 use taktwerk_sim::scenario::RunError;
@@ -58,8 +60,8 @@ pub fn measure(
 ) -> Result<Measured, HostError> {
     let samples = cores::run(providers, extent, report)?;
     let drivers = drivers::measure(extent)?;
-    let server = fit::fit(&samples.server).ok_or(HostError::TooFew("the server"))?;
-    let client = fit::fit(&samples.client).ok_or(HostError::TooFew("the client"))?;
+    let server = fit::fit(&samples.server, &samples.server_asleep).ok_or(HostError::TooFew("the server"))?;
+    let client = fit::fit(&samples.client, &samples.client_asleep).ok_or(HostError::TooFew("the client"))?;
     let with_drivers = |fitted: &fit::Fitted, names: &[&str]| {
         let mut costs: BTreeMap<String, f64> =
             names.iter().zip(&fitted.costs).map(|(name, cost)| ((*name).to_owned(), *cost)).collect();
@@ -68,6 +70,8 @@ pub fn measure(
         costs.insert("turn".to_owned(), drivers.turn);
         costs.insert("receive".to_owned(), drivers.receive);
         costs.insert("send".to_owned(), drivers.send);
+        costs.insert("cold".to_owned(), drivers.cold + fitted.cold.0);
+        costs.insert("cold_share".to_owned(), fitted.cold.1 - 1.0);
         costs.retain(|_, cost| *cost > 0.0);
         costs.values_mut().for_each(|cost| *cost = rounded(*cost));
         costs
@@ -78,7 +82,8 @@ pub fn measure(
         format: FORMAT,
         name: machine.cpu.clone(),
         source: format!(
-            "measured by `taktwerk lab calibrate --host`: medians of {} steps{build}",
+            "measured on {} by `taktwerk lab calibrate --host`: medians of {} steps{build}",
+            date(now_ms()),
             samples.server.len() + samples.client.len()
         ),
         machine: MachineFacts {
@@ -90,7 +95,11 @@ pub fn measure(
             version: env!("CARGO_PKG_VERSION").to_owned(),
             target: format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS),
         },
-        scheduler: SchedulerCosts { wake: drivers.latency, ..SchedulerCosts::default() },
+        scheduler: SchedulerCosts {
+            wake: drivers.latency,
+            wake_asleep: Some(drivers.latency_asleep),
+            ..SchedulerCosts::default()
+        },
         server: with_drivers(&server, &taktwerk_sim::host::costs::server_names()),
         client: with_drivers(&client, &taktwerk_sim::host::costs::client_names()),
         jobs: samples.jobs.into_iter().map(|(name, times)| (name, fit::distribution(times))).collect(),
@@ -112,6 +121,11 @@ impl Measured {
             self.profile.jobs.entry(name).or_insert_with(|| fit::distribution(times));
         }
     }
+}
+
+fn now_ms() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// Four significant digits: more would pretend to be known.

@@ -1,6 +1,5 @@
 use super::*;
 use crate::scenario::{LoadSpec, Scenario};
-use std::time::SystemTime;
 
 #[test]
 fn a_missing_peer_and_a_failing_load_are_told() {
@@ -57,32 +56,6 @@ fn a_publisher_that_there_is_not_is_told_before_anything_is_measured() {
     assert!(check(&scenario).is_ok());
     scenario.load.items = Some(1_000.into());
     assert!(check(&scenario).unwrap_err().contains("load.items = 1"));
-}
-
-#[test]
-fn certificates_of_a_load_are_of_one_laboratory() {
-    let peers = std::env::temp_dir().join(format!("taktwerk-pki-{}", std::process::id()));
-    let place = Place::new("/bin/true".into(), peers.clone());
-    let own = place.fresh_pki();
-    let (before, namespace) = own.to_str().unwrap().rsplit_once('-').unwrap();
-    // Ours; the same process in another container, just now and long ago; one that cannot be; and what earlier versions
-    // left, of a process that runs for ever, of one that cannot be, and of nobody.
-    let (unseen, old) = (PathBuf::from(format!("{before}-1")), PathBuf::from(format!("{before}-2")));
-    let gone = peers.join(format!("load-pki/4194999-77-{namespace}"));
-    let earlier = ["1", "4194999", "own"].map(|name| peers.join("load-pki").join(name));
-    for folder in [&own, &unseen, &old, &gone].into_iter().chain(&earlier) {
-        std::fs::create_dir_all(folder.join("trusted")).unwrap();
-    }
-    let long_ago = SystemTime::now() - LONGEST - Duration::from_secs(60);
-    std::fs::File::open(&old).unwrap().set_modified(long_ago).unwrap();
-    assert_eq!(place.fresh_pki(), own);
-    let mut left: Vec<_> =
-        std::fs::read_dir(peers.join("load-pki")).unwrap().map(|it| it.unwrap().path()).collect();
-    left.sort();
-    let mut kept = vec![earlier[0].clone(), unseen];
-    kept.sort();
-    assert_eq!(left, kept);
-    std::fs::remove_dir_all(&peers).unwrap();
 }
 
 #[test]

@@ -262,6 +262,20 @@ pub struct Model {
     /// 5th and 95th percentile of measured over predicted bytes on the wire, in cross-validation.
     #[serde(default = "unknown")]
     pub wire_ratio90: (f64, f64),
+    /// Where and with what the observations were made, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+}
+
+/// Where and with what a model's observations were made.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The processor's name.
+    pub machine: String,
+    /// The version of the program.
+    pub version: String,
+    /// Date and time.
+    pub measured: String,
 }
 
 /// How far memory and bandwidth may be from what is predicted where nobody has looked: in files of earlier versions.
@@ -341,6 +355,7 @@ impl Model {
             memory_ratio90: unknown(),
             wire: Vec::new(),
             wire_ratio90: unknown(),
+            origin: None,
         })
     }
 

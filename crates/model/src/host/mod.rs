@@ -92,6 +92,11 @@ pub struct BuildFacts {
 pub struct SchedulerCosts {
     /// From waking a thread until it runs on an idle processor, in nanoseconds.
     pub wake: Cost,
+    /// The same after the processor has slept for `asleep`; without it as `wake`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wake_asleep: Option<Cost>,
+    /// How long a processor has to be idle until it sleeps, and its caches are cold, in nanoseconds.
+    pub asleep: f64,
     /// How long a thread keeps a processor that others wait for, in nanoseconds.
     pub slice: f64,
     /// Factor by which one piece of work differs from its mean.
@@ -100,7 +105,8 @@ pub struct SchedulerCosts {
 
 impl Default for SchedulerCosts {
     fn default() -> Self {
-        Self { wake: Cost::Fixed(0.0), slice: 3e6, noise: Cost::Fixed(1.0) }
+        let (wake, noise) = (Cost::Fixed(0.0), Cost::Fixed(1.0));
+        Self { wake, wake_asleep: None, asleep: 1e6, slice: 3e6, noise }
     }
 }
 
@@ -121,10 +127,11 @@ pub struct HostProfile {
     /// The operating system's part.
     #[serde(default)]
     pub scheduler: SchedulerCosts,
-    /// Per counter of the server's `Work`, and of its driver: `wake`, `turn`, `receive`, `send`, `timer`.
+    /// Per counter of the server's `Work`, and of its driver: `wake`, `turn`, `receive`, `send`, `timer`, `cold` (what a turn
+    /// takes longer after the processor has slept) and `cold_share` (by which share of itself the core's work does).
     #[serde(default)]
     pub server: BTreeMap<String, f64>,
-    /// Per counter of the client's `Work`, and of its driver: `wake`, `turn`, `receive`, `send`, `timer`.
+    /// Per counter of the client's `Work`, and of its driver, as for the server.
     #[serde(default)]
     pub client: BTreeMap<String, f64>,
     /// Per kind of a server's slow job, as `JobKind::name` has it.
@@ -186,6 +193,10 @@ impl HostProfile {
         if !(1e3..=1e9).contains(&slice) {
             return wrong("scheduler.slice".into(), slice.to_string(), "from 1000 to 1000000000 ns");
         }
+        let asleep = self.scheduler.asleep;
+        if !(1e3..=1e9).contains(&asleep) {
+            return wrong("scheduler.asleep".into(), asleep.to_string(), "from 1000 to 1000000000 ns");
+        }
         let costs = [("server", &self.server), ("client", &self.client)];
         for (section, costs) in costs {
             for (name, cost) in costs {
@@ -199,7 +210,8 @@ impl HostProfile {
         let all = jobs.chain(client_jobs).map(|(section, (name, cost))| (format!("{section}.{name}"), cost));
         let scheduler = [("wake", &self.scheduler.wake), ("noise", &self.scheduler.noise)];
         let scheduler = scheduler.map(|(name, cost)| (format!("scheduler.{name}"), cost));
-        for (key, cost) in all.chain(scheduler) {
+        let asleep = self.scheduler.wake_asleep.iter().map(|cost| ("scheduler.wake_asleep".to_owned(), cost));
+        for (key, cost) in all.chain(scheduler).chain(asleep) {
             if !cost.is_within(MAX) {
                 return wrong(key, format!("{cost:?}"), BOUNDS);
             }

@@ -20,10 +20,14 @@ pub struct DriverCosts {
     pub send: f64,
     /// It serves deadlines.
     pub timer: f64,
+    /// What a turn takes longer after the processor has slept.
+    pub cold: f64,
+    /// By which share of itself the core's work takes longer then.
+    pub cold_share: f64,
 }
 
 /// The names of the fields of [`DriverCosts`], in their order.
-pub const DRIVER_NAMES: [&str; 5] = ["wake", "turn", "receive", "send", "timer"];
+pub const DRIVER_NAMES: [&str; 7] = ["wake", "turn", "receive", "send", "timer", "cold", "cold_share"];
 
 /// The counters of a server's work, as profiles name them.
 #[must_use]
@@ -43,6 +47,8 @@ pub struct Costs {
     pub(crate) cores: u32,
     pub(crate) slice: Duration,
     pub(crate) wake: Cost,
+    pub(crate) wake_asleep: Option<Cost>,
+    pub(crate) asleep: Duration,
     pub(crate) noise: Cost,
     pub(crate) server: DriverCosts,
     server_work: [f64; ServerWork::NAMES.len()],
@@ -65,6 +71,8 @@ impl Costs {
             cores: profile.machine.cores,
             slice: Duration::from_nanos(profile.scheduler.slice as u64),
             wake: profile.scheduler.wake.clone(),
+            wake_asleep: profile.scheduler.wake_asleep.clone(),
+            asleep: Duration::from_nanos(profile.scheduler.asleep as u64),
             noise: profile.scheduler.noise.clone(),
             server,
             server_work,
@@ -85,6 +93,14 @@ impl Costs {
     #[must_use]
     pub fn of_client(&self, work: &ClientWork) -> f64 {
         sum(&self.client_work, &work.counts())
+    }
+
+    /// The part of [`Self::of_client`] that comes behind the delivery: applications get values as they are decoded.
+    #[must_use]
+    pub fn of_client_behind(&self, work: &ClientWork) -> f64 {
+        let mut behind = ClientWork::default();
+        behind.notifications = work.notifications;
+        self.of_client(&behind)
     }
 
     /// What a slow job costs; `None` if the profile does not know.
@@ -135,8 +151,8 @@ fn split<const N: usize>(
         }
     }
     let cost = |name: &str| all.get(name).copied().unwrap_or(0.0);
-    let [wake, turn, receive, send, timer] = DRIVER_NAMES.map(cost);
-    Ok((DriverCosts { wake, turn, receive, send, timer }, names.map(cost)))
+    let [wake, turn, receive, send, timer, cold, cold_share] = DRIVER_NAMES.map(cost);
+    Ok((DriverCosts { wake, turn, receive, send, timer, cold, cold_share }, names.map(cost)))
 }
 
 #[cfg(test)]

@@ -63,6 +63,8 @@ struct Thread {
     /// Nanoseconds that it has run, moved forward when it wakes.
     runtime: u64,
     used: Duration,
+    /// How cold its processor was when it woke: 0 if it had just been used, 1 if it slept.
+    coldness: f64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -92,6 +94,8 @@ pub struct Machine {
     pub(crate) costs: Arc<Costs>,
     entropy: SeededEntropy,
     cores: Vec<Option<Run>>,
+    /// Since when each processor has nothing to do.
+    idle_since: Vec<Instant>,
     threads: Vec<Thread>,
     ready: BTreeSet<(u64, ThreadId)>,
     spare: Vec<ThreadId>,
@@ -107,11 +111,14 @@ pub struct Machine {
 impl Machine {
     pub(crate) fn new(id: MachineId, costs: Arc<Costs>, entropy: SeededEntropy) -> Self {
         let cores = vec![None; costs.cores.max(1) as usize];
+        // Nothing has ever run on them.
+        let idle_since = vec![Instant::ZERO; cores.len()];
         Self {
             id,
             costs,
             entropy,
             cores,
+            idle_since,
             threads: Vec::new(),
             ready: BTreeSet::new(),
             spare: Vec::new(),
@@ -165,6 +172,7 @@ impl Machine {
             remaining: Duration::ZERO,
             runtime: self.floor,
             used: Duration::ZERO,
+            coldness: 0.0,
         };
         if let Some(id) = self.spare.pop()
             && let Some(place) = self.threads.get_mut(id.0 as usize)
@@ -189,7 +197,7 @@ impl Machine {
     pub(crate) fn wake_competitor(&mut self, number: u32, queue: &mut EventQueue<Event>) {
         let Some((competitor, thread)) = self.competitors.get(number as usize).copied() else { return };
         let burst = self.varied(competitor.burst);
-        self.start(thread, burst, queue);
+        self.start(thread, burst, Duration::ZERO, queue);
     }
 
     /// A competitor has worked: it sleeps, or goes on at once if it never does.
@@ -228,8 +236,19 @@ impl Machine {
         self.spare.push(id);
     }
 
-    /// Wakes a sleeping thread, which then works for `cost`.
-    pub(crate) fn start(&mut self, id: ThreadId, cost: Duration, queue: &mut EventQueue<Event>) {
+    /// How cold the processor was when this thread woke, from 0 to 1.
+    pub(crate) fn coldness(&self, id: ThreadId) -> f64 {
+        self.thread(id).map_or(0.0, |thread| thread.coldness)
+    }
+
+    /// Wakes a sleeping thread, which then works for `cost`, and longer by up to `cold` the longer its processor was idle.
+    pub(crate) fn start(
+        &mut self,
+        id: ThreadId,
+        cost: Duration,
+        cold: Duration,
+        queue: &mut EventQueue<Event>,
+    ) {
         let slice = u64::try_from(self.costs.slice.as_nanos()).unwrap_or(u64::MAX);
         let lag = self.floor.saturating_sub(slice / 2);
         let Some(thread) = self.thread_mut(id) else { return };
@@ -238,12 +257,23 @@ impl Machine {
             return;
         }
         thread.remaining = cost;
+        thread.coldness = 0.0;
         // One that has slept does not get back all that it has missed.
         thread.runtime = thread.runtime.max(lag);
         let runtime = thread.runtime;
         if let Some(core) = self.cores.iter().position(Option::is_none) {
             let costs = Arc::clone(&self.costs);
+            let idle = self.idle_since.get(core).map_or(Duration::ZERO, |since| queue.now().since(*since));
+            let coldness = (idle.as_secs_f64() / costs.asleep.as_secs_f64()).min(1.0);
             let latency = self.draw(&costs.wake);
+            let latency = match &costs.wake_asleep {
+                Some(asleep) => latency.mul_f64(1.0 - coldness) + self.draw(asleep).mul_f64(coldness),
+                None => latency,
+            };
+            if let Some(thread) = self.thread_mut(id) {
+                thread.remaining += cold.mul_f64(coldness);
+                thread.coldness = coldness;
+            }
             let core = u32::try_from(core).unwrap_or(u32::MAX);
             return self.run(core, id, queue.now() + latency, queue);
         }
@@ -353,6 +383,9 @@ impl Machine {
     fn dispatch(&mut self, core: u32, queue: &mut EventQueue<Event>) {
         if let Some(place) = self.cores.get_mut(core as usize) {
             *place = None;
+        }
+        if let Some(since) = self.idle_since.get_mut(core as usize) {
+            *since = queue.now();
         }
         if let Some((_, next)) = self.ready.pop_first() {
             self.run(core, next, queue.now(), queue);

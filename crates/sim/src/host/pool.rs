@@ -1,6 +1,6 @@
 //! Worker threads of a server for its slow jobs.
 
-use super::machine::{Machine, Owner, ThreadId};
+use super::machine::{Machine, Owner, ThreadId, nanoseconds};
 use crate::event::Event;
 use crate::queue::EventQueue;
 use core::time::Duration;
@@ -66,15 +66,16 @@ impl Pools {
         };
         let max = THREADS_MAX.get(at).copied().unwrap_or(1);
         let wake = machine.costs.server.wake;
+        let cold = nanoseconds(machine.costs.server.cold);
         let cost = priced.cost + machine.noisy(wake);
         if let Some(worker) = workers.iter_mut().find(|worker| worker.job.is_none()) {
             worker.job = Some(priced);
-            machine.start(worker.thread, cost, queue);
+            machine.start(worker.thread, cost, cold, queue);
         } else if workers.len() < max {
             let slot = u32::try_from(workers.len()).unwrap_or(u32::MAX);
             let thread = machine.spawn(Owner::Worker { server, pool, slot, incarnation });
             workers.push(Worker { thread, job: Some(priced) });
-            machine.start(thread, cost, queue);
+            machine.start(thread, cost, cold, queue);
         } else {
             waiting.push_back(priced);
         }

@@ -487,6 +487,7 @@ impl ServerHost {
             return;
         };
         let cost = machine.costs.server.wake + machine.costs.server.turn;
+        let cold = nanoseconds(machine.costs.server.cold);
         let mut woken = 0u64;
         for (shard, runner) in (0..).zip(&mut running.runners) {
             let has_work = !runner.inputs.is_empty() || runner.is_due(now) || !runner.resumable().is_empty();
@@ -494,7 +495,7 @@ impl ServerHost {
                 runner.is_awake = true;
                 runner.batch = runner.inputs.len();
                 let cost = machine.noisy(cost);
-                machine.start(thread, cost, queue);
+                machine.start(thread, cost, cold, queue);
                 woken |= 1u64 << (shard & 63);
             }
         }
@@ -585,8 +586,10 @@ impl ServerHost {
         }
         let work = runner.shard.take_work();
         fabric.meter_end(Piece::Server(&work, name == "timer"));
-        nanos += costs.of_server(&work);
-        Some((fabric.machine(machine)?.noisy(nanos), name))
+        let thread = self.runner(number)?.thread?;
+        let machine = fabric.machine(machine)?;
+        nanos += costs.of_server(&work) * (1.0 + costs.server.cold_share * machine.coldness(thread));
+        Some((machine.noisy(nanos), name))
     }
 
     pub(crate) fn check(&self, fabric: &mut Fabric) {

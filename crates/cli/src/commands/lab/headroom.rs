@@ -7,7 +7,7 @@ use crate::interrupt::Interrupt;
 use crate::output::Output;
 use clap::Args;
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -87,7 +87,7 @@ pub(crate) fn run(arguments: &HeadroomArgs, output: Output, interrupt: &Interrup
     }
     let place = super::place(arguments.session.program.as_ref())?.with_stop(interrupt.flag());
     let models = match &arguments.model {
-        Some(path) => model::read(path)?,
+        Some(path) => model::read(Path::new(""), path)?,
         None => calibrate(arguments, &place, interrupt)?,
     };
     let own = models.iter().find(|one| one.stack == "own").ok_or_else(|| {

@@ -8,7 +8,7 @@ use crate::output::Output;
 use crate::progress::Progress;
 use clap::Args;
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &TruthArgs, output: Output, interrupt: &Interrupt) 
         tracing::warn!("this is a debug build: its figures say nothing about a release");
     }
     let profile = match &arguments.host_profile {
-        Some(path) => sim::profile(path, false).map_err(Failure::Usage)?,
+        Some(path) => sim::profile(Path::new(""), path, false).map_err(Failure::Usage)?,
         None => super::host::calibrate(arguments.quick, interrupt)?.profile,
     };
     let task = Task { what: DATA, quick: arguments.quick, conditions: &conditions, notes: &[], within: None };

@@ -4,6 +4,7 @@ mod records;
 mod shortest;
 
 use crate::failure::Failure;
+use crate::hosts;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::progress::Progress;
@@ -63,7 +64,8 @@ pub(crate) struct SimArgs {
     #[arg(long, value_name = "LINK=FILE", value_parser = records::parse_capture)]
     pcap: Vec<records::CaptureOf>,
 
-    /// Processor costs for all servers and clients without a [[host]]: a file of `taktwerk lab calibrate --host`.
+    /// Processor costs for all servers and clients without a [[host]]: a file of `taktwerk lab calibrate --host`, or
+    /// epyc-vm, which comes with taktwerk.
     #[arg(long, visible_alias = "profile", value_name = "FILE")]
     host_profile: Option<PathBuf>,
 
@@ -116,17 +118,18 @@ fn read(arguments: &SimArgs) -> Result<Study, Failure> {
     let text = std::fs::read_to_string(&arguments.file)
         .map_err(|error| Failure::Usage(format!("cannot read {file}: {error}")))?;
     let directory = arguments.file.parent().unwrap_or_else(|| Path::new(""));
-    let profiles = |name: &str| profile(&directory.join(name), arguments.any_build);
-    let own = arguments.host_profile.as_ref().map(|path| profile(path, arguments.any_build)).transpose();
+    let any_build = arguments.any_build;
+    let profiles = |name: &str| profile(directory, Path::new(name), any_build);
+    let own = arguments.host_profile.as_ref().map(|path| profile(Path::new(""), path, any_build)).transpose();
     let options =
         Options { sets: arguments.set.clone(), profiles: &profiles, profile: own.map_err(Failure::Usage)? };
     Study::parse(&text, &file, &options).map_err(|error| Failure::Usage(error.to_string()))
 }
 
-/// Reads a host profile.
-pub(crate) fn profile(path: &Path, any_build: bool) -> Result<HostProfile, String> {
+/// Reads a host profile: a file in this directory, or the one of a host that comes with the program.
+pub(crate) fn profile(directory: &Path, path: &Path, any_build: bool) -> Result<HostProfile, String> {
     let file = path.display();
-    let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {file}: {error}"))?;
+    let text = hosts::read(directory, path, hosts::Kind::Profile)?;
     let profile = HostProfile::parse(&text).map_err(|error| format!("{file}: {error}"))?;
     // Names of counters are checked where the file is known.
     Costs::new(&profile).map_err(|error| format!("{file}: {error}"))?;

@@ -11,6 +11,8 @@ struct Bench {
     plans: Vec<(ThreadId, Vec<u64>)>,
     /// Who was done when, in microseconds from the start.
     done: Vec<(u32, u64)>,
+    /// What work takes longer on a processor that has slept.
+    cold: Duration,
 }
 
 fn micros(count: u64) -> Duration {
@@ -23,7 +25,13 @@ impl Bench {
         change(&mut profile);
         let costs = Arc::new(Costs::new(&profile).unwrap());
         let machine = Machine::new(MachineId(0), costs, SeededEntropy::new(1));
-        Self { machine, queue: EventQueue::new(START), plans: Vec::new(), done: Vec::new() }
+        Self {
+            machine,
+            queue: EventQueue::new(START),
+            plans: Vec::new(),
+            done: Vec::new(),
+            cold: Duration::ZERO,
+        }
     }
 
     /// A thread that begins now.
@@ -33,7 +41,7 @@ impl Bench {
         let mut left = plan.to_vec();
         let first = left.remove(0);
         self.plans.push((thread, left));
-        self.machine.start(thread, micros(first), &mut self.queue);
+        self.machine.start(thread, micros(first), self.cold, &mut self.queue);
         thread
     }
 
@@ -107,6 +115,32 @@ fn waking_takes_a_while_when_the_processor_sleeps() {
     bench.run_until(200);
     assert_eq!(bench.done, [(0, 140)]);
     assert_eq!(bench.machine.used(), micros(100), "waiting for the processor to wake is no work");
+}
+
+#[test]
+fn a_processor_that_has_slept_wakes_later_and_works_slower() {
+    let mut bench = Bench::new(1, |profile| {
+        profile.scheduler.wake = Cost::Fixed(10_000.0);
+        profile.scheduler.wake_asleep = Some(Cost::Fixed(50_000.0));
+        profile.scheduler.asleep = 1e6;
+    });
+    bench.cold = micros(20);
+    bench.begin(&[100]);
+    bench.run_until(270);
+    assert_eq!(bench.done, [(0, 170)], "nothing has run for a second");
+    assert_eq!(bench.machine.used(), micros(120));
+    // It was idle for half of the time that it takes to fall asleep: half as cold.
+    bench.run_until(670);
+    let half = bench.begin(&[100]);
+    bench.run_until(1_000);
+    assert_eq!(bench.done[1], (1, 810), "{:?}", bench.done);
+    assert!((bench.machine.coldness(half) - 0.5).abs() < 1e-9);
+    // It has just been used.
+    bench.begin(&[1_000]);
+    bench.run_until(1_500);
+    let warm = bench.begin(&[10]);
+    bench.run_until(3_000);
+    assert_eq!(bench.machine.coldness(warm), 0.0);
 }
 
 #[test]

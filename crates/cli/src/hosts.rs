@@ -1,0 +1,92 @@
+//! Hosts that come with the program: what work costs on machines that were measured, by name. The files in `docs/lab/hosts`
+//! say on which machine, with which build and when.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// One host.
+#[derive(Debug)]
+struct Host {
+    name: &'static str,
+    /// For the simulator: a file of `lab calibrate --host`.
+    profile: &'static str,
+    /// For `size`, `tune` and headroom: a file of `model fit -o`.
+    models: &'static str,
+}
+
+const HOSTS: [Host; 1] = [Host {
+    name: "epyc-vm",
+    profile: include_str!("../../../docs/lab/hosts/epyc-vm.toml"),
+    models: include_str!("../../../docs/lab/hosts/epyc-vm.json"),
+}];
+
+/// Which file of a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A host profile.
+    Profile,
+    /// Cost models.
+    Models,
+}
+
+/// The text of a file, or of the host of this name if `directory` has no such file.
+pub(crate) fn read(directory: &Path, name: &Path, kind: Kind) -> Result<String, String> {
+    let error = match std::fs::read_to_string(directory.join(name)) {
+        Ok(text) => return Ok(text),
+        Err(error) => error,
+    };
+    let is_missing = error.kind() == ErrorKind::NotFound;
+    let host = HOSTS.iter().find(|host| is_missing && Path::new(host.name) == name);
+    match (host, kind) {
+        (Some(host), Kind::Profile) => Ok(host.profile.to_owned()),
+        (Some(host), Kind::Models) => Ok(host.models.to_owned()),
+        (None, _) if is_missing => {
+            let names: Vec<&str> = HOSTS.iter().map(|host| host.name).collect();
+            let names = names.join(", ");
+            Err(format!("cannot read {}: {error}; hosts that come with taktwerk: {names}", name.display()))
+        }
+        (None, _) => Err(format!("cannot read {}: {error}", name.display())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taktwerk_model::{HostProfile, Model};
+    use taktwerk_sim::Costs;
+
+    #[test]
+    fn hosts_are_of_this_version_and_say_where_and_when_they_were_measured() {
+        let version = env!("CARGO_PKG_VERSION");
+        for host in HOSTS {
+            let profile = HostProfile::parse(host.profile).unwrap();
+            profile.check_origin(version, None).unwrap();
+            // Every counter is one of this build's.
+            Costs::new(&profile).unwrap();
+            assert!(profile.source.contains("measured on 20"), "{}: {}", host.name, profile.source);
+            assert!(!profile.source.contains("debug"), "{}: {}", host.name, profile.source);
+            assert!(!profile.machine.cpu.is_empty() && !profile.machine.kernel.is_empty(), "{}", host.name);
+            let models: Vec<Model> = serde_json::from_str(host.models).unwrap();
+            let own = models.iter().find(|model| model.stack == "own").unwrap();
+            assert_eq!(own.problem(), None, "{}", host.name);
+            let origin = own.origin.as_ref().unwrap();
+            assert_eq!((origin.version.as_str(), &origin.machine), (version, &profile.machine.cpu));
+            assert!(origin.measured.starts_with("20"), "{origin:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_goes_before_a_host_of_its_name_and_unknown_names_list_the_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = Path::new("epyc-vm");
+        let shipped = read(folder.path(), name, Kind::Profile).unwrap();
+        assert!(HostProfile::parse(&shipped).is_ok());
+        assert_ne!(read(folder.path(), name, Kind::Models).unwrap(), shipped);
+        std::fs::write(folder.path().join("epyc-vm"), "mine").unwrap();
+        assert_eq!(read(folder.path(), name, Kind::Profile).unwrap(), "mine");
+        let error = read(folder.path(), Path::new("vax"), Kind::Profile).unwrap_err();
+        assert!(error.starts_with("cannot read vax: ") && error.ends_with("epyc-vm"), "{error}");
+        let error = read(folder.path(), Path::new("."), Kind::Profile).unwrap_err();
+        assert!(!error.contains("epyc-vm"), "{error}");
+    }
+}

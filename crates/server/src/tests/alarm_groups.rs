@@ -3,6 +3,7 @@
 use super::alarms::{alarm, events, level, plant, set, watching_fields};
 use super::attribute::{add, variable};
 use super::*;
+use crate::authorization::Access;
 use crate::alarm::{GroupKind, GroupSpec, Method, Operation};
 use crate::space::AlarmError;
 use core::time::Duration;
@@ -86,17 +87,39 @@ fn the_first_alarm_of_a_group_says_so_until_all_are_inactive() {
         Some(GROUP),
         "it has the name that the type gives it"
     );
+    assert_eq!(memberships(&mut server, &alarm(3)), [GROUP]);
+}
+
+/// What GetGroupMemberships answers.
+fn memberships(server: &mut Server, alarm: &NodeId) -> Vec<NodeId> {
     let mut client = server.session();
     let request = CallRequest {
         request_header: client.header(),
         methods_to_call: vec![CallMethodRequest {
-            object_id: alarm(3),
+            object_id: alarm.clone(),
             method_id: NodeId::numeric(0, m::ALARM_CONDITION_TYPE_GET_GROUP_MEMBERSHIPS),
             input_arguments: Vec::new(),
         }],
     };
-    let result = client.call(&mut server, &request).unwrap().results.remove(0);
-    assert_eq!((result.status_code, result.output_arguments), (StatusCode::GOOD, vec![vec![GROUP].into()]));
+    let mut result = client.call(server, &request).unwrap().results.remove(0);
+    assert_eq!((result.status_code, result.output_arguments.len()), (StatusCode::GOOD, 1));
+    result.output_arguments.remove(0).try_into().unwrap()
+}
+
+#[test]
+fn memberships_leave_out_groups_that_the_caller_may_not_see() {
+    let other = NodeId::numeric(1, 9_001);
+    let mut server = plant(2, |_| {});
+    server.space.add_alarm_group(&group(GroupKind::Related, &[1, 2]), server.now.utc).unwrap();
+    let mut second = group(GroupKind::Related, &[1]);
+    second.id = other.clone();
+    server.space.add_alarm_group(&second, server.now.utc).unwrap();
+    assert_eq!(memberships(&mut server, &alarm(1)), [GROUP, other.clone()]);
+    server.space.set_access(&GROUP, Access::roles([])).unwrap();
+    assert_eq!(memberships(&mut server, &alarm(1)), [other]);
+    assert_eq!(memberships(&mut server, &alarm(2)), [] as [NodeId; 0]);
+    server.space.set_access(&GROUP, Access::default()).unwrap();
+    assert_eq!(memberships(&mut server, &alarm(2)), [GROUP]);
 }
 
 #[test]

@@ -89,16 +89,27 @@ pub(super) fn add_transfer(
     let access = access(&transfer.options);
     inner.space.add_node(NodeSpec::object(id.clone(), name).access(access.clone()), under, now())?;
     offer(inner, id, &OF_TRANSFERS)?;
-    let timeout = "ClientProcessingTimeout";
     let value: Variant = (transfer.timeout.as_secs_f64() * 1e3).into();
-    let (property, name) = (child_id(id, timeout), QualifiedName::new(0, timeout));
-    let spec = NodeSpec::variable(property, name, ns0(data_type_ids::DURATION), Some(value));
+    let duration = (data_type_ids::DURATION, Some(value), None);
+    Ok(add_property(inner, id, "ClientProcessingTimeout", duration, access)?)
+}
+
+fn add_property(
+    inner: &Inner,
+    object: &NodeId,
+    name: &str,
+    (data_type, value, source): Shown,
+    access: Access,
+) -> Result<(), NodeError> {
+    let property = child_id(object, name);
+    let spec = NodeSpec::variable(property.clone(), QualifiedName::new(0, name), ns0(data_type), value);
     let under = Under {
-        parent: id,
+        parent: object,
         reference_type: &ns0(r::HAS_PROPERTY),
         type_definition: Some(&ns0(variable_type_ids::PROPERTY_TYPE)),
     };
-    Ok(inner.space.add_node(spec.access(access), under, now())?)
+    inner.space.add_node(spec.access(access), under, now())?;
+    source.map_or(Ok(()), |source| inner.space.set_source(&property, source))
 }
 
 /// Adds the node of a temporary file, which clients cannot browse to (Part 20 §4.4.1).
@@ -174,28 +185,15 @@ fn add_file(
         let open = count.inner.upgrade().map(|inner| lock(&inner.handles).count(count.folder, &count.route));
         DataValue::new(open.unwrap_or(0))
     };
-    let mut values: [Shown; 5] = [
+    let values: [Shown; 5] = [
         (data_type_ids::U_INT64, None, Some(Arc::new(source(true)))),
         (data_type_ids::BOOLEAN, Some(writable.into()), None),
         (data_type_ids::BOOLEAN, Some(writable.into()), None),
         (data_type_ids::U_INT16, None, Some(Arc::new(open_count))),
         (data_type_ids::DATE_TIME, None, Some(Arc::new(source(false)))),
     ];
-    for (name, (data_type, value, source)) in PROPERTIES.into_iter().zip(&mut values) {
-        let property = child_id(id, name);
-        let name = QualifiedName::new(0, name);
-        let spec = NodeSpec::variable(property.clone(), name, ns0(*data_type), value.take());
-        let under = Under {
-            parent: id,
-            reference_type: &ns0(r::HAS_PROPERTY),
-            type_definition: Some(&ns0(variable_type_ids::PROPERTY_TYPE)),
-        };
-        inner.space.add_node(spec.access(access.clone()), under, now())?;
-        if let Some(source) = source.take() {
-            inner.space.set_source(&property, source)?;
-        }
-    }
-    Ok(())
+    let mut properties = PROPERTIES.into_iter().zip(values);
+    properties.try_for_each(|(name, shown)| add_property(inner, id, name, shown, access.clone()))
 }
 
 fn remove(inner: &Inner, id: &NodeId, target: &Target) {

@@ -3,8 +3,8 @@
 use super::alarms::{alarm, events, level, plant, set, watching_fields};
 use super::attribute::{add, variable};
 use super::*;
-use crate::authorization::Access;
 use crate::alarm::{GroupKind, GroupSpec, Method, Operation};
+use crate::authorization::Access;
 use crate::space::AlarmError;
 use core::time::Duration;
 use schema::ids::{method_ids as m, object_ids, object_type_ids, reference_type_ids as r};

@@ -352,6 +352,21 @@ impl AddressSpace {
         Ok(())
     }
 
+    /// Says whether a Method can be called now (its Executable Attribute); it keeps its implementation.
+    ///
+    /// # Errors
+    /// There is no such Method, or it belongs to namespace 0.
+    pub fn set_executable(&self, id: &NodeId, executable: bool) -> Result<(), NodeError> {
+        let mut nodes = self.write();
+        let ix = nodes.find(id)?;
+        match nodes.dynamic_mut(ix).map(|node| &mut node.kind) {
+            Some(NodeKind::Method { executable: now }) => *now = executable,
+            Some(_) => return Err(NodeError::Unknown(id.clone())),
+            None => return Err(NodeError::Static(id.clone())),
+        }
+        Ok(())
+    }
+
     /// Adds an instance of an ObjectType or VariableType with all its mandatory children, and those optional ones
     /// whose browse path is in `optional` (`"Identification/SerialNumber"`: names without namespace, from the
     /// instance on). Returns the ids of all nodes with their paths; the instance itself has the empty path.

@@ -19,7 +19,7 @@ use taktwerk_types::{Encode, ExtensionObject, Identifier, LocalizedText, NodeId,
 ///
 /// From the lowest bit: 24 bits index of the other node, 14 bits its generation, 24 bits index of the ReferenceType,
 /// CHARGED, INVERSE. Both are small enough, see [`INDEX_MAX`] and [`GENERATION_MAX`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PackedReference(u64);
 
 /// Largest index of a node.
@@ -58,6 +58,11 @@ impl PackedReference {
     /// The same as a client's.
     pub(crate) const fn charged(self) -> Self {
         Self(self.0 | CHARGED)
+    }
+
+    /// The same, whoever has added it.
+    pub(crate) const fn uncharged(self) -> Self {
+        Self(self.0 & !CHARGED)
     }
 
     pub(crate) const fn is_charged(self) -> bool {

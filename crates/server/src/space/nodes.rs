@@ -1,6 +1,8 @@
-//! The node tables: finding nodes and references. `values` has the values of Variables, `change` adds and deletes.
+//! The node tables: finding nodes and references. `values` has the values of Variables, `change` adds and deletes, `stale` has what is
+//! left to be cleaned then.
 
 mod change;
+mod stale;
 mod values;
 
 pub(crate) use values::ValueAt;
@@ -39,6 +41,8 @@ pub(crate) struct Nodes {
     free: Vec<NodeIx>,
     /// References from static nodes to others.
     pub(super) ns0_references: BTreeMap<u32, Vec<PackedReference>>,
+    /// What is left in lists of references of nodes that are gone.
+    stale: stale::Stale,
     /// Live values of static Variables.
     ns0_values: BTreeMap<u32, values::Ns0Value>,
     /// Implementations of static Methods.
@@ -72,6 +76,7 @@ impl Nodes {
             nodes: Vec::new(),
             free: Vec::new(),
             ns0_references: BTreeMap::new(),
+            stale: stale::Stale::default(),
             ns0_values: BTreeMap::new(),
             ns0_methods: BTreeMap::new(),
             namespaces: vec!["http://opcfoundation.org/UA/".to_owned(), application_uri.to_owned()],

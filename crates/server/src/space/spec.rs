@@ -68,6 +68,12 @@ impl NodeSpec {
         spec
     }
 
+    /// A concrete ObjectType; it is added with HasSubtype below the type that it derives from.
+    #[must_use]
+    pub fn object_type(id: NodeId, browse_name: QualifiedName) -> Self {
+        Self::new(id, browse_name, NodeKind::ObjectType { is_abstract: false })
+    }
+
     /// A node of any class.
     pub(crate) fn with_kind(id: NodeId, browse_name: QualifiedName, kind: NodeKind) -> Self {
         Self::new(id, browse_name, kind)

@@ -11,6 +11,11 @@ use taktwerk_schema::NodeClass;
 use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_types::{BuiltInType, NodeId, StatusCode, UtcTime};
 
+/// For how many more references a list gets room that was looked through: that happens again only when it has grown.
+fn room(len: usize) -> usize {
+    (len / 4).max(1)
+}
+
 impl Nodes {
     /// The index of a data type in the table that Variables refer to.
     pub(crate) fn intern_data_type(&mut self, id: &NodeId) -> u16 {
@@ -161,6 +166,15 @@ impl Nodes {
     /// Removes the references to nodes that are gone before a list of references grows: as lists grow by doubling, that
     /// costs no more than the growing.
     fn make_room(&mut self, at: NodeIx) {
+        let is_full = if at.index < NodeIx::DYNAMIC {
+            self.ns0_references.get(&at.index).is_some_and(|list| list.len() == list.capacity())
+        } else {
+            self.dynamic(at).is_some_and(|node| node.references.len() == node.references.capacity())
+        };
+        if !is_full {
+            return;
+        }
+        self.clean(at);
         let mut charged = 0;
         let mut removed = 0;
         let mut is_kept = |nodes: &Self, reference: &PackedReference| {
@@ -171,19 +185,15 @@ impl Nodes {
         };
         if at.index < NodeIx::DYNAMIC {
             let Some(references) = self.ns0_references.get_mut(&at.index) else { return };
-            if references.len() < references.capacity() {
-                return;
-            }
             let mut references = core::mem::take(references);
             references.retain(|reference| is_kept(self, reference));
+            references.reserve(room(references.len()));
             self.ns0_references.insert(at.index, references);
         } else {
             let Some(node) = self.dynamic_mut(at) else { return };
-            if node.references.len() < node.references.capacity() {
-                return;
-            }
             let mut references = core::mem::take(&mut node.references);
             references.retain(|reference| is_kept(self, reference));
+            references.reserve(room(references.len()));
             if let Some(node) = self.dynamic_mut(at) {
                 node.references = references;
             }
@@ -210,31 +220,6 @@ impl Nodes {
         }
         let mut going = all.to_vec();
         going.sort_unstable();
-        let mut looked_at = 0;
-        let mut ends = Vec::new();
-        for ix in all {
-            looked_at += self.detach(*ix, &going, &mut ends);
-        }
-        ends.sort_unstable();
-        ends.dedup();
-        let range = going.first().copied().zip(going.last().copied());
-        // Nodes that came together stand together: most that stay are told by a look at the ends.
-        let is_kept = |reference: &PackedReference| {
-            let target = reference.target();
-            range.is_none_or(|(first, last)| target < first || last < target)
-                || going.binary_search(&target).is_err()
-        };
-        for other in ends {
-            if other.index < NodeIx::DYNAMIC {
-                if let Some(references) = self.ns0_references.get_mut(&other.index) {
-                    looked_at += references.len();
-                    references.retain(is_kept);
-                }
-            } else if let Some(node) = self.dynamic_mut(other) {
-                looked_at += node.references.len();
-                node.references.retain(|reference| is_kept(reference));
-            }
-        }
         let is_type = |ix: &&NodeIx| {
             matches!(
                 self.view(**ix).map(|view| view.class()),
@@ -243,15 +228,46 @@ impl Nodes {
         };
         let types: Vec<NodeIx> = going.iter().filter(is_type).copied().collect();
         if !types.is_empty() {
+            self.clean_all();
+        }
+        let mut looked_at: usize = all.iter().map(|ix| self.clean(*ix)).sum();
+        // What a client has added from one of them to another, which is charged once.
+        let mut among = Vec::new();
+        for (ix, node) in all.iter().filter_map(|ix| Some((*ix, self.dynamic(*ix)?))) {
+            let charged = node.references.iter().filter(|reference| {
+                reference.is_charged()
+                    && reference.is_forward()
+                    && going.binary_search(&reference.target()).is_ok()
+            });
+            among.extend(charged.map(|reference| (ix, reference.uncharged())));
+        }
+        among.sort_unstable();
+        let mut ends = Vec::new();
+        for ix in all {
+            looked_at += self.detach(*ix, &among, &mut ends);
+        }
+        ends.sort_unstable();
+        for end in ends.chunk_by(|(one, _), (other, _)| one == other) {
+            if let Some((at, _)) = end.first().filter(|(at, _)| going.binary_search(at).is_err()) {
+                looked_at += self.leave_out(*at, end, !types.is_empty());
+            }
+        }
+        if !types.is_empty() {
             self.forget_types(&types);
         }
         all.iter().for_each(|ix| self.take_out(*ix));
         Ok(looked_at)
     }
 
-    /// What has to be known of a node before it is deleted with those that are `going`, in their order. Adds the nodes at the other end of its references to `ends`
-    /// and says how many references it has.
-    fn detach(&mut self, ix: NodeIx, going: &[NodeIx], ends: &mut Vec<NodeIx>) -> usize {
+    /// What has to be known of a node before it is deleted. `among` are the charged forward references between those that are
+    /// deleted with it, in their order. Adds the nodes at the other end of its references to `ends`, with what they have in
+    /// their lists, and says how many references it has.
+    fn detach(
+        &mut self,
+        ix: NodeIx,
+        among: &[(NodeIx, PackedReference)],
+        ends: &mut Vec<(NodeIx, PackedReference)>,
+    ) -> usize {
         let mut others = Vec::new();
         self.references(ix, |reference| {
             others.push(reference);
@@ -264,12 +280,9 @@ impl Nodes {
         }
         // A reference is charged once. If both of its ends go, the forward one counts.
         let counts = |reference: &&PackedReference| {
+            let forward = PackedReference::new(reference.reference_type(), true, ix);
             reference.is_charged()
-                && (reference.is_forward()
-                    || going.binary_search(&reference.target()).is_err()
-                    || self
-                        .packed_end(reference.target(), reference.reference_type(), true, ix)
-                        .is_none_or(|end| !end.is_charged()))
+                && (reference.is_forward() || among.binary_search(&(reference.target(), forward)).is_err())
         };
         let charged = self.dynamic(ix).map_or(0, |node| node.references.iter().filter(counts).count());
         if let Some(added) = &mut self.added {
@@ -279,7 +292,7 @@ impl Nodes {
             if !is_forward {
                 self.unindex_reference(*other, *reference_type, ix);
             }
-            ends.push(*other);
+            ends.push((*other, PackedReference::new(reference_type.index, !is_forward, ix)));
         }
         others.len()
     }

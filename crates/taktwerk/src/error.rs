@@ -45,6 +45,14 @@ pub enum BuildError {
         /// How many the function has.
         typed: usize,
     },
+    /// A type of state machines is not in order.
+    #[error("the state machine {name} cannot be built: {problem}")]
+    StateMachine {
+        /// The name of the type.
+        name: String,
+        /// What is wrong, and what to do.
+        problem: String,
+    },
     /// A SecurityGroup of PubSub is not in order.
     #[error("the security group {id:?} cannot be served: {status}")]
     SecurityGroup {
@@ -64,7 +72,7 @@ impl BuildError {
             Self::Import(error) => error.status(),
             Self::File { .. } => StatusCode::BAD_CONFIGURATION_ERROR,
             Self::NoMember { .. } => StatusCode::BAD_NOT_FOUND,
-            Self::Arguments { .. } => StatusCode::BAD_INVALID_ARGUMENT,
+            Self::Arguments { .. } | Self::StateMachine { .. } => StatusCode::BAD_INVALID_ARGUMENT,
             Self::SecurityGroup { status, .. } => *status,
         }
     }

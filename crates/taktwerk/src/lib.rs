@@ -52,6 +52,7 @@
 //! - [`files`]: folders on disk as clients see them;
 //! - [`pki`]: certificates and trust from a folder;
 //! - [`program`]: programs that clients start and stop;
+//! - [`state_machine`]: state machines of an application's own types;
 //! - [`pubsub_model`]: PubSub in a server's address space, and key services;
 //! - [`value`]: Rust types as OPC UA values; [`mod@unit`]: engineering units;
 //! - [`headroom`]: predicts the CPU of what clients ask for;
@@ -72,6 +73,7 @@ pub mod pubsub;
 pub mod pubsub_model;
 pub mod server;
 pub mod space;
+pub mod state_machine;
 pub mod unit;
 pub mod value;
 
@@ -102,5 +104,6 @@ struct Readme;
 #[doc = include_str!("../../../docs/sources.md")]
 #[doc = include_str!("../../../docs/events.md")]
 #[doc = include_str!("../../../docs/alarms.md")]
+#[doc = include_str!("../../../docs/programs.md")]
 #[doc = include_str!("../../../docs/durable-subscriptions.md")]
 struct LibraryTutorial;

@@ -25,26 +25,19 @@ pub use machine::{Command, State, Transition};
 
 use crate::error::BuildError;
 use crate::lock::lock;
-use crate::space::{Node, now, ns0};
-use std::sync::{Arc, Mutex, Weak};
+use crate::space::{Node, ns0};
+use crate::state_machine::{Named, Shown};
+use std::sync::{Arc, Mutex};
 use taktwerk_schema::ids::{object_type_ids, reference_type_ids};
-use taktwerk_server::AddressSpace;
 use taktwerk_server::callback::{CallContext, MethodCall, MethodHandler};
 use taktwerk_server::space::NodeSpec;
-use taktwerk_types::{LocalizedText, NodeId, QualifiedName, StatusCode, Variant};
-
-/// How urgent a transition is, as the examples of Part 10 have it for ordinary ones.
-const SEVERITY: u16 = 100;
+use taktwerk_types::{QualifiedName, StatusCode, Variant};
 
 /// Decides on transitions and acts on them: it is asked before each one.
 type Act = dyn Fn(&Program, Transition) -> Result<(), StatusCode> + Send + Sync;
 
 struct Inner {
-    /// The address space has the program's methods, which have this.
-    space: Weak<AddressSpace>,
-    id: NodeId,
-    namespace: u16,
-    name: String,
+    shown: Shown,
     state: Mutex<Now>,
     act: Box<Act>,
 }
@@ -80,7 +73,7 @@ pub struct Program(Arc<Inner>);
 
 impl core::fmt::Debug for Program {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Program").field("node", &self.0.id).field("state", &self.state()).finish()
+        f.debug_struct("Program").field("node", &self.0.shown.id).field("state", &self.state()).finish()
     }
 }
 
@@ -99,14 +92,7 @@ impl Node {
             self.object(name).of_type(ns0(object_type_ids::PROGRAM_STATE_MACHINE_TYPE)).event_notifier();
         let node = object.with("LastTransition").with("LastTransition/TransitionTime").add()?;
         let state = Mutex::new(Now { state: State::Ready, is_moving: false, ended: None, recycled: 0 });
-        let program = Program(Arc::new(Inner {
-            space: Arc::downgrade(&node.space),
-            id: node.id.clone(),
-            namespace: node.namespace,
-            name: name.to_owned(),
-            state,
-            act: Box::new(act),
-        }));
+        let program = Program(Arc::new(Inner { shown: Shown::new(&node, name), state, act: Box::new(act) }));
         for command in Command::ALL {
             // The type has them with the rule OptionalPlaceholder: an instance gets its own.
             let handler = Arc::new(Run { program: Arc::clone(&program.0), command });
@@ -114,8 +100,8 @@ impl Node {
             let method = NodeSpec::method(node.child_id(command.name()), name, Some(handler));
             node.add(method, reference_type_ids::HAS_COMPONENT, None)?;
         }
-        program.set(&["Deletable"], false);
-        program.set(&["AutoDelete"], false);
+        program.0.shown.set(&["Deletable"], false);
+        program.0.shown.set(&["AutoDelete"], false);
         program.show(State::Ready, None, 0);
         Ok(program)
     }
@@ -141,8 +127,7 @@ impl Program {
     /// The object; `None` if the server is gone.
     #[must_use]
     pub fn node(&self) -> Option<Node> {
-        let Inner { space, id, namespace, .. } = &*self.0;
-        Some(Node { space: space.upgrade()?, id: id.clone(), namespace: *namespace })
+        self.0.shown.node()
     }
 
     /// The state.
@@ -211,7 +196,7 @@ impl Program {
         let result = self.pass(transition);
         while let Some(transition) = self.next_move() {
             if let Err(status) = self.pass(transition) {
-                tracing::warn!(program = %self.0.name, ?transition, %status, "the program does not end its work");
+                tracing::warn!(program = %self.0.shown.name, ?transition, %status, "the program does not end its work");
             }
         }
         // The next transition may have begun already.
@@ -244,43 +229,30 @@ impl Program {
         next
     }
 
-    fn set(&self, path: &[&str], value: impl Into<Variant>) {
-        let Some(Node { space, id, .. }) = self.node() else { return };
-        let id = path.iter().try_fold(id, |id, name| space.child(&id, &QualifiedName::new(0, *name)));
-        // What the type does not have, or somebody has deleted, is not shown.
-        if let Some(variable) = id.and_then(|id| space.variable(&id).ok()) {
-            variable.set_at(value, now());
-        }
-    }
-
     fn show(&self, state: State, transition: Option<Transition>, recycled: i32) {
-        self.set(&["CurrentState"], LocalizedText::new("en", state.name()));
-        self.set(&["CurrentState", "Id"], ns0(state.object_id()));
-        self.set(&["CurrentState", "Number"], state.number());
-        self.set(&["RecycleCount"], recycled);
-        let Some(transition) = transition else { return };
-        self.set(&["LastTransition"], LocalizedText::new("en", transition.name()));
-        self.set(&["LastTransition", "Id"], ns0(transition.object_id()));
-        self.set(&["LastTransition", "Number"], transition.number());
-        self.set(&["LastTransition", "TransitionTime"], now());
+        self.0.shown.show_state(&state.named());
+        self.0.shown.set(&["RecycleCount"], recycled);
+        if let Some(transition) = transition {
+            self.0.shown.show_transition(&transition.named());
+        }
     }
 
     /// ProgramTransitionEventType (Part 10 §5.2.5.2).
     fn raise(&self, transition: Transition) {
-        let (from, to) = (transition.from(), transition.to());
-        let text = |text: &str| LocalizedText::new("en", text);
-        let name = &self.0.name;
-        let Some(node) = self.node() else { return };
-        node.event(ns0(object_type_ids::PROGRAM_TRANSITION_EVENT_TYPE))
-            .severity(SEVERITY)
-            .message(text(&format!("{name} is {}", to.name())))
-            .field("Transition", text(transition.name()))
-            .field("Transition/Id", ns0(transition.object_id()))
-            .field("FromState", text(from.name()))
-            .field("FromState/Id", ns0(from.object_id()))
-            .field("ToState", text(to.name()))
-            .field("ToState/Id", ns0(to.object_id()))
-            .emit();
+        let ends = (&transition.from().named(), &transition.to().named());
+        self.0.shown.raise(object_type_ids::PROGRAM_TRANSITION_EVENT_TYPE, &transition.named(), ends);
+    }
+}
+
+impl State {
+    fn named(self) -> Named<'static> {
+        Named { name: self.name(), id: ns0(self.object_id()), number: self.number() }
+    }
+}
+
+impl Transition {
+    fn named(self) -> Named<'static> {
+        Named { name: self.name(), id: ns0(self.object_id()), number: self.number() }
     }
 }
 

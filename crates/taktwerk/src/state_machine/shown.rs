@@ -1,0 +1,87 @@
+//! What clients see of any finite state machine: variables and events.
+
+use crate::space::{Node, now, ns0};
+use std::sync::Weak;
+use taktwerk_server::AddressSpace;
+use taktwerk_types::{LocalizedText, NodeId, QualifiedName, Variant};
+
+/// How urgent a transition is, as the examples of Part 10 have it for ordinary ones.
+const SEVERITY: u16 = 100;
+
+/// The Object of a state machine. It does not keep the address space, whose Methods have the state machine.
+pub(crate) struct Shown {
+    pub(crate) space: Weak<AddressSpace>,
+    pub(crate) id: NodeId,
+    pub(crate) namespace: u16,
+    pub(crate) name: String,
+}
+
+/// A state or a transition.
+#[derive(Clone)]
+pub(crate) struct Named<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) id: NodeId,
+    pub(crate) number: u32,
+}
+
+impl Shown {
+    pub(crate) fn new(node: &Node, name: &str) -> Self {
+        let space = std::sync::Arc::downgrade(&node.space);
+        Self { space, id: node.id.clone(), namespace: node.namespace, name: name.to_owned() }
+    }
+
+    /// The object; `None` if the server is gone.
+    pub(crate) fn node(&self) -> Option<Node> {
+        Some(Node { space: self.space.upgrade()?, id: self.id.clone(), namespace: self.namespace })
+    }
+
+    pub(crate) fn set(&self, path: &[&str], value: impl Into<Variant>) {
+        let Some(Node { space, id, .. }) = self.node() else { return };
+        let id = path.iter().try_fold(id, |id, name| space.child(&id, &QualifiedName::new(0, *name)));
+        // What the type does not have, or somebody has deleted, is not shown.
+        if let Some(variable) = id.and_then(|id| space.variable(&id).ok()) {
+            variable.set_at(value, now());
+        }
+    }
+
+    /// Shows a state or a transition, and returns the name of its variable.
+    fn show(&self, variable: &str, value: &Named<'_>) {
+        self.set(&[variable], text(value.name));
+        self.set(&[variable, "Id"], value.id.clone());
+        self.set(&[variable, "Name"], QualifiedName::new(value.id.namespace_index, value.name));
+        self.set(&[variable, "Number"], value.number);
+    }
+
+    pub(crate) fn show_state(&self, state: &Named<'_>) {
+        self.show("CurrentState", state);
+    }
+
+    pub(crate) fn show_transition(&self, transition: &Named<'_>) {
+        self.show("LastTransition", transition);
+        self.set(&["LastTransition", "TransitionTime"], now());
+    }
+
+    /// Raises an event of TransitionEventType (Part 16 §4.4.16) or of a type that derives from it.
+    pub(crate) fn raise(
+        &self,
+        event_type: u32,
+        transition: &Named<'_>,
+        (from, to): (&Named<'_>, &Named<'_>),
+    ) {
+        let Some(node) = self.node() else { return };
+        node.event(ns0(event_type))
+            .severity(SEVERITY)
+            .message(text(&format!("{} is {}", self.name, to.name)))
+            .field("Transition", text(transition.name))
+            .field("Transition/Id", transition.id.clone())
+            .field("FromState", text(from.name))
+            .field("FromState/Id", from.id.clone())
+            .field("ToState", text(to.name))
+            .field("ToState/Id", to.id.clone())
+            .emit();
+    }
+}
+
+fn text(text: &str) -> LocalizedText {
+    LocalizedText::new("en", text)
+}

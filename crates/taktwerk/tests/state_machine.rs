@@ -1,0 +1,186 @@
+//! A state machine of an own type from a client: its nodes, methods that can be called when the state allows it, events.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+use core::time::Duration;
+use taktwerk::client::{BrowseOptions, EventQuery, Item, Subscription, Update};
+use taktwerk::schema::ids::{object_type_ids, reference_type_ids};
+use taktwerk::state_machine::{Definition, StateMachine};
+use taktwerk::{
+    BuildError, Client, LocalizedText, Namespace, Node, NodeId, QualifiedName, RunningServer, Server,
+    StatusCode, Variant,
+};
+
+const SOON: Duration = Duration::from_secs(20);
+
+fn definition() -> Definition {
+    Definition::new("DoorStateMachineType", "Closed")
+        .state("Opened")
+        .state("Locked")
+        .transition("Closed", "Opened", "Open")
+        .transition("Opened", "Closed", "Close")
+        .own_transition("Closed", "Locked")
+        .own_transition("Locked", "Closed")
+}
+
+/// A door that cannot be locked.
+fn door() -> (RunningServer, Namespace, StateMachine) {
+    let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+    let plant = server.namespace("urn:plant");
+    let kind = plant.state_machine_type(definition()).unwrap();
+    let oven = plant.object("Oven").event_notifier().add().unwrap();
+    let door = oven
+        .state_machine("Door", &kind, |door, step| {
+            // Nothing else can be done meanwhile.
+            assert_eq!(door.state(), step.from);
+            assert_eq!(door.cause("Open"), Err(StatusCode::BAD_INVALID_STATE));
+            if step.transition == "ClosedToLocked" { Err(StatusCode::BAD_DEVICE_FAILURE) } else { Ok(()) }
+        })
+        .unwrap();
+    (server.spawn().unwrap(), plant, door)
+}
+
+fn member(node: &Node, path: &[&str]) -> NodeId {
+    path.iter()
+        .fold(node.clone(), |node, name| node.child_named(&QualifiedName::new(0, *name)).unwrap())
+        .id()
+        .clone()
+}
+
+async fn next(subscription: &mut Subscription) -> Vec<Variant> {
+    let next = async {
+        loop {
+            if let Update::Event(_, fields) = subscription.next().await.unwrap() {
+                return fields;
+            }
+        }
+    };
+    tokio::time::timeout(SOON, next).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_client_causes_transitions_and_hears_of_them() {
+    let (server, plant, door) = door();
+    let node = door.node().unwrap();
+    let client = Client::builder(&server.url()).unsecured().connect().await.unwrap();
+    let kind = plant.node(NodeId::string(plant.index(), "DoorStateMachineType")).unwrap();
+    let part = |name: &str| kind.child(name).unwrap().id().clone();
+    let method = |name: &str| node.child(name).unwrap().id().clone();
+    let call = async |method: NodeId| {
+        let called = client.call_variants(node.id().clone(), method, Vec::new()).await;
+        called.map(drop).map_err(|error| error.status())
+    };
+    let mut subscription = client.subscribe(Duration::from_millis(20)).await.unwrap();
+    let query = EventQuery::new()
+        .select("EventType")
+        .select("Transition/Id")
+        .select("FromState/Id")
+        .select("ToState")
+        .select("ToState/Id")
+        .select("SourceName");
+    subscription.monitor_item(Item::events(node.id().clone(), query)).await.unwrap();
+
+    let states: Vec<NodeId> = client.read_value(member(&node, &["AvailableStates"])).await.unwrap();
+    assert_eq!(states, [part("Closed"), part("Opened"), part("Locked")]);
+    let transitions: Vec<NodeId> = client.read_value(member(&node, &["AvailableTransitions"])).await.unwrap();
+    assert_eq!((transitions.len(), transitions[0].clone()), (4, part("ClosedToOpened")));
+    let executable = async || {
+        let mut found = Vec::new();
+        for name in ["Open", "Close"] {
+            let read = client.read_attribute(method(name), taktwerk::client::Attribute::Executable).await;
+            found.push(bool::try_from(read.unwrap().value.unwrap()).unwrap());
+        }
+        found
+    };
+    assert_eq!(executable().await, [true, false]);
+    assert_eq!(call(method("Close")).await, Err(StatusCode::BAD_NOT_EXECUTABLE));
+    // The Method of the type means that of the object.
+    call(part("Open")).await.unwrap();
+    assert_eq!((door.state(), executable().await), ("Opened", vec![false, true]));
+    assert_eq!(call(method("Open")).await, Err(StatusCode::BAD_NOT_EXECUTABLE));
+    let text = LocalizedText::new("en", "Opened");
+    let id = |id: NodeId| Variant::from(id);
+    assert_eq!(
+        next(&mut subscription).await,
+        [
+            id(NodeId::numeric(0, object_type_ids::TRANSITION_EVENT_TYPE)),
+            id(part("ClosedToOpened")),
+            id(part("Closed")),
+            text.clone().into(),
+            id(part("Opened")),
+            "Door".into(),
+        ]
+    );
+    let current: LocalizedText = client.read_value(member(&node, &["CurrentState"])).await.unwrap();
+    let number: u32 = client.read_value(member(&node, &["CurrentState", "Number"])).await.unwrap();
+    assert_eq!((current, number), (text, 2));
+    let name: QualifiedName = client.read_value(member(&node, &["LastTransition", "Name"])).await.unwrap();
+    let last: NodeId = client.read_value(member(&node, &["LastTransition", "Id"])).await.unwrap();
+    let number: u32 = client.read_value(member(&node, &["LastTransition", "Number"])).await.unwrap();
+    assert_eq!(name, QualifiedName::new(plant.index(), "ClosedToOpened"));
+    assert_eq!((last, number), (part("ClosedToOpened"), 1));
+
+    // What the application asks for.
+    assert_eq!(door.go_to("Locked"), Err(StatusCode::BAD_INVALID_STATE), "not from here");
+    assert_eq!(door.go_to("Ajar"), Err(StatusCode::BAD_INVALID_STATE));
+    door.cause("Close").unwrap();
+    assert_eq!(door.go_to("Locked"), Err(StatusCode::BAD_DEVICE_FAILURE), "it is refused");
+    assert_eq!((door.state(), executable().await), ("Closed", vec![true, false]));
+    assert_eq!(next(&mut subscription).await[1], id(part("OpenedToClosed")));
+}
+
+#[tokio::test]
+async fn the_type_tells_what_leads_where() {
+    let (server, plant, _door) = door();
+    let client = Client::builder(&server.url()).unsecured().connect().await.unwrap();
+    let kind = plant.node(NodeId::string(plant.index(), "DoorStateMachineType")).unwrap();
+    let part = |name: &str| kind.child(name).unwrap().id().clone();
+    let all = BrowseOptions {
+        reference_type: NodeId::numeric(0, reference_type_ids::REFERENCES),
+        ..BrowseOptions::default()
+    };
+    let found = client.browse_with(part("ClosedToOpened"), &all).await.unwrap();
+    let to = |reference: u32| {
+        let is_it = |found: &&taktwerk::schema::ReferenceDescription| {
+            found.is_forward && found.reference_type_id == NodeId::numeric(0, reference)
+        };
+        found.iter().find(is_it).map(|found| found.node_id.node_id.clone())
+    };
+    use reference_type_ids as r;
+    assert_eq!(to(r::FROM_STATE), Some(part("Closed")));
+    assert_eq!(to(r::TO_STATE), Some(part("Opened")));
+    assert_eq!(to(r::HAS_CAUSE), Some(part("Open")));
+    assert_eq!(to(r::HAS_EFFECT), Some(NodeId::numeric(0, object_type_ids::TRANSITION_EVENT_TYPE)));
+    // Instances have no states of their own.
+    let missing = plant.node(NodeId::string(plant.index(), "Oven/Door/Closed"));
+    assert!(missing.is_err());
+    // There is one type of a name, and a broken one leaves nothing behind.
+    assert!(matches!(plant.state_machine_type(definition()), Err(BuildError::Node(_))));
+    let broken = Definition::new("Broken", "A").own_transition("A", "B");
+    let told = plant.state_machine_type(broken).unwrap_err();
+    assert_eq!(told.status(), StatusCode::BAD_INVALID_ARGUMENT);
+    assert_eq!(
+        told.to_string(),
+        "the state machine Broken cannot be built: there is no state B: name it with state() first"
+    );
+}
+
+#[test]
+fn a_panic_of_the_application_leaves_the_machine_usable() {
+    let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+    let plant = server.namespace("urn:plant");
+    let kind = plant.state_machine_type(definition()).unwrap();
+    let oven = plant.object("Oven").event_notifier().add().unwrap();
+    let door = oven
+        .state_machine("Door", &kind, |_, step| {
+            assert_ne!(step.to, "Locked", "there is no lock");
+            Ok(())
+        })
+        .unwrap();
+    let other = door.clone();
+    assert!(std::thread::spawn(move || other.go_to("Locked")).join().is_err());
+    door.cause("Open").unwrap();
+    assert_eq!(door.state(), "Opened");
+    // The server is not kept by it.
+    drop((server, plant, oven, kind));
+    assert!(door.node().is_none());
+}

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use taktwerk::files::{FileSystem, FolderOptions, Transfer};
-use taktwerk::schema::ids::{method_ids as m, object_ids};
+use taktwerk::schema::ids::{method_ids as m, object_ids, object_ids as o};
 use taktwerk::server::Authorization;
 use taktwerk::server::authorization::IdentityRule;
 use taktwerk::types::ByteString;
@@ -493,4 +493,86 @@ async fn temporary_files_are_made_and_taken_by_the_application() {
         plant.files.refresh().unwrap();
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+#[tokio::test]
+async fn a_temporary_file_can_be_made_while_the_client_waits_for_its_state_machine() {
+    let disk = Disk::new("asynchronous");
+    let server = Server::builder()
+        .bind("127.0.0.1:0")
+        .users(|_: &str, _: &[u8]| Ok(()))
+        .allow_clear_passwords()
+        .build()
+        .unwrap();
+    let files = FileSystem::new(&server).unwrap();
+    let (finish, asked) = std::sync::mpsc::channel();
+    let asked = Mutex::new(asked);
+    let transfer = Transfer::new(FolderOptions::default()).asynchronous().on_read(move |_, _| {
+        // Until the test says how it ends.
+        let content: Option<Vec<u8>> = asked.lock().unwrap().recv().map_err(|_| StatusCode::BAD_SHUTDOWN)?;
+        Ok(content.expect("the application has a fault"))
+    });
+    let parent = server.namespace("urn:plant").folder("Plant").unwrap();
+    let object = files.transfer(&parent, "Report", transfer).unwrap().id().clone();
+    let plant = Plant { disk, server: server.spawn().unwrap(), files };
+    let (olga, emil) = (plant.log_on("olga").await, plant.log_on("emil").await);
+    let generate = m::TEMPORARY_FILE_TRANSFER_TYPE_GENERATE_FILE_FOR_READ;
+    let reset = m::FILE_TRANSFER_STATE_MACHINE_TYPE_RESET;
+    let invalid_state = Err(StatusCode::BAD_INVALID_STATE);
+    let begin = async || {
+        let outputs = olga.call(&object, generate, vec![Variant::Empty]).await.unwrap();
+        let id = |at: usize| NodeId::try_from(outputs[at].clone()).unwrap();
+        (id(0), u32::try_from(outputs[1].clone()).unwrap(), id(2))
+    };
+    let state = async |machine: &NodeId| {
+        let id = olga.0.find(machine.clone(), "0:CurrentState/0:Id").await.unwrap();
+        olga.0.read_value::<NodeId>(id).await.unwrap().ns0().unwrap()
+    };
+    let becomes = async |machine: &NodeId, wanted: u32| {
+        let wait = async {
+            while state(machine).await != wanted {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), wait).await.unwrap();
+    };
+    let (file, handle, machine) = begin().await;
+    let read = || vec![Variant::from(handle), 100i32.into()];
+    assert_eq!(state(&machine).await, o::FILE_TRANSFER_STATE_MACHINE_TYPE_READ_PREPARE);
+    assert_eq!(olga.call(&file, m::FILE_TYPE_READ, read()).await, invalid_state);
+    assert_eq!(olga.call(&machine, reset, Vec::new()).await, invalid_state);
+    finish.send(Some(b"late".to_vec())).unwrap();
+    becomes(&machine, o::FILE_TRANSFER_STATE_MACHINE_TYPE_READ_TRANSFER).await;
+    let bytes = Variant::from(ByteString::from(b"late".to_vec()));
+    assert_eq!(olga.call(&file, m::FILE_TYPE_READ, read()).await.unwrap(), [bytes]);
+    olga.call(&file, m::FILE_TYPE_CLOSE, vec![handle.into()]).await.unwrap();
+    // The state machine goes with the file.
+    for node in [&file, &machine] {
+        let read = olga.0.read_attribute(node.clone(), taktwerk::client::Attribute::BrowseName).await;
+        assert_eq!(read.unwrap().status, Some(StatusCode::BAD_NODE_ID_UNKNOWN));
+    }
+
+    // What fails is told when it is read, even if the application panics.
+    let (file, handle, machine) = begin().await;
+    let read = || vec![Variant::from(handle), 100i32.into()];
+    finish.send(None).unwrap();
+    becomes(&machine, o::FILE_TRANSFER_STATE_MACHINE_TYPE_ERROR).await;
+    assert_eq!(olga.call(&file, m::FILE_TYPE_READ, read()).await, Err(StatusCode::BAD_INTERNAL_ERROR));
+    let stranger = emil.call(&machine, reset, Vec::new()).await;
+    assert_eq!(stranger, Err(StatusCode::BAD_INVALID_ARGUMENT), "it is another session's");
+    olga.call(&machine, reset, Vec::new()).await.unwrap();
+    assert_eq!(state(&machine).await, o::FILE_TRANSFER_STATE_MACHINE_TYPE_IDLE);
+    assert_eq!(olga.call(&file, m::FILE_TYPE_READ, read()).await, invalid_state);
+    olga.call(&file, m::FILE_TYPE_CLOSE, vec![handle.into()]).await.unwrap();
+
+    // What the application does for nobody any more counts for the session until it is done.
+    for _ in 0..4 {
+        let (file, handle, _) = begin().await;
+        olga.call(&file, m::FILE_TYPE_CLOSE, vec![handle.into()]).await.unwrap();
+    }
+    let one_more = || olga.call(&object, generate, vec![Variant::Empty]);
+    assert_eq!(one_more().await, Err(StatusCode::BAD_TOO_MANY_OPERATIONS));
+    drop(finish);
+    let again = async { while one_more().await.is_err() {} };
+    tokio::time::timeout(Duration::from_secs(20), again).await.unwrap();
 }

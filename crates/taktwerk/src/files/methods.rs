@@ -3,23 +3,22 @@
 
 use super::disk::Route;
 use super::handles::{Open, OpenMode, status_of};
-use super::transfer::{self, Content, Transfer};
-use super::{Inner, Shared, Target, nodes};
+use super::transfer::{self, Content, Made, Phase, Transfer};
+use super::{Inner, Shared, Target, nodes, preparing};
 use crate::error::BuildError;
 use crate::lock::lock;
 use crate::space::ns0;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 use taktwerk_schema::ids::method_ids;
-use taktwerk_server::account::Charge;
 use taktwerk_server::callback::{CallContext, MethodCall, MethodHandler};
 use taktwerk_types::{ByteString, NodeId, StatusCode, UaString, Variant};
 
-type Outcome = Result<Vec<Variant>, StatusCode>;
+pub(super) type Outcome = Result<Vec<Variant>, StatusCode>;
 type Run = fn(&Arc<Inner>, &CallContext, Inputs) -> Outcome;
 
 /// What each Method does.
-const METHODS: [(u32, Run); 13] = [
+const METHODS: [(u32, Run); 14] = [
     (method_ids::FILE_TYPE_OPEN, open),
     (method_ids::FILE_TYPE_CLOSE, close),
     (method_ids::FILE_TYPE_READ, read),
@@ -33,10 +32,11 @@ const METHODS: [(u32, Run); 13] = [
     (method_ids::TEMPORARY_FILE_TRANSFER_TYPE_GENERATE_FILE_FOR_READ, generate_for_read),
     (method_ids::TEMPORARY_FILE_TRANSFER_TYPE_GENERATE_FILE_FOR_WRITE, generate_for_write),
     (method_ids::TEMPORARY_FILE_TRANSFER_TYPE_CLOSE_AND_COMMIT, close_and_commit),
+    (method_ids::FILE_TRANSFER_STATE_MACHINE_TYPE_RESET, preparing::reset),
 ];
 
 /// The arguments of a call; their number and types were checked.
-struct Inputs(std::vec::IntoIter<Variant>);
+pub(super) struct Inputs(std::vec::IntoIter<Variant>);
 
 impl Inputs {
     fn take<T: TryFrom<Variant>>(&mut self) -> Result<T, StatusCode> {
@@ -307,7 +307,7 @@ fn begin(
     inner: &Inner,
     caller: &CallContext,
     transfer: &Transfer,
-    content: (Vec<u8>, Option<Charge>),
+    content: (Made, Phase),
     purpose: (bool, Variant),
 ) -> Result<(NodeId, u32), StatusCode> {
     let begun = lock(&inner.transfers).begin(caller, transfer, content, purpose, Instant::now())?;
@@ -326,15 +326,32 @@ fn begin(
     Ok(begun)
 }
 
-/// GenerateFileForRead (Part 20 §4.4.3). The content is complete when it returns, so there is no state machine to wait for.
+/// GenerateFileForRead (Part 20 §4.4.3). If the content is complete when it returns, there is no state machine to wait for.
 fn generate_for_read(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
     let transfer = transfer_object(inner, caller)?;
     // Before the application works for it.
     lock(&inner.transfers).has_room(caller)?;
     let options = inputs.0.next().unwrap_or_default();
-    let content = transfer::generate(&transfer, caller, &options)?;
-    // Readers have no more use for the options.
-    let (file, handle) = begin(inner, caller, &transfer, content, (false, Variant::Empty))?;
+    // Readers have no more use for the options when there is content.
+    let purpose = (false, Variant::Empty);
+    if transfer.is_asynchronous {
+        let content = (transfer::unmade(&transfer, caller)?, Phase::Preparing);
+        let (file, handle) = begin(inner, caller, &transfer, content, purpose)?;
+        let machine = match preparing::start(inner, caller, &transfer, &file, options) {
+            Ok(machine) => machine,
+            Err(status) => {
+                let mut of_file = caller.clone();
+                of_file.object_id = file;
+                if let Ok(gone) = lock(&inner.transfers).close(&of_file, handle) {
+                    gone.forget(&inner.space);
+                }
+                return Err(status);
+            }
+        };
+        return Ok(vec![file.into(), handle.into(), machine.into()]);
+    }
+    let content = (transfer::generate(&transfer, caller, &options)?, Phase::Ready);
+    let (file, handle) = begin(inner, caller, &transfer, content, purpose)?;
     Ok(vec![file.into(), handle.into(), NodeId::NULL.into()])
 }
 
@@ -342,7 +359,7 @@ fn generate_for_read(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Input
 fn generate_for_write(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
     let transfer = transfer_object(inner, caller)?;
     let options = inputs.0.next().unwrap_or_default();
-    let content = transfer::empty(&transfer, caller, &options)?;
+    let content = (transfer::empty(&transfer, caller, &options)?, Phase::Ready);
     let (file, handle) = begin(inner, caller, &transfer, content, (true, options))?;
     Ok(vec![file.into(), handle.into()])
 }

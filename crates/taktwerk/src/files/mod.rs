@@ -17,13 +17,14 @@
 //!
 //! Temporary files (Part 20 §4.4) are made and taken by the application: see [`FileSystem::transfer`].
 //!
-//! - `transfer`: temporary files; `disk`: the folder; `handles`: what is open; `methods`: what clients call; `nodes`: what they see; `shown`: which node
+//! - `transfer`: temporary files; `preparing`: those whose content is made later; `disk`: the folder; `handles`: what is open; `methods`: what clients call; `nodes`: what they see; `shown`: which node
 //!   is which file.
 
 mod disk;
 mod handles;
 mod methods;
 mod nodes;
+mod preparing;
 mod shown;
 mod transfer;
 

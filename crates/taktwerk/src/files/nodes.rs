@@ -119,6 +119,30 @@ pub(super) fn add_temporary(inner: &Inner, transfer: &Transfer, id: &NodeId) -> 
     inner.space.add_unreferenced(spec, &ns0(object_type_ids::FILE_TYPE), now())
 }
 
+/// Adds the state machine of a temporary file as a component of its transfer object. Gives all its nodes, itself first.
+pub(super) fn add_machine(
+    inner: &Inner,
+    transfer: &Transfer,
+    object: &NodeId,
+    file: &NodeId,
+) -> Result<Vec<NodeId>, NodeError> {
+    let id = child_id(file, "TransferState");
+    let name = match &file.identifier {
+        Identifier::String(text) => text.as_str().rsplit('/').next().unwrap_or_default().to_owned(),
+        other => format!("{other:?}"),
+    };
+    let name = QualifiedName::new(id.namespace_index, format!("TransferState{name}"));
+    let under = Under {
+        parent: object,
+        reference_type: &ns0(r::HAS_COMPONENT),
+        type_definition: Some(&ns0(object_type_ids::FILE_TRANSFER_STATE_MACHINE_TYPE)),
+    };
+    let optional = ["CurrentState/Number", "LastTransition/Number", "LastTransition/TransitionTime"];
+    let spec = NodeSpec::object(id, name).access(access(&transfer.options)).event_notifier(1);
+    let added = inner.space.add_instance(spec, under, &optional, now())?;
+    Ok(added.into_iter().map(|(_, id)| id).collect())
+}
+
 /// DataType, value and source of a property.
 type Shown = (u32, Option<Variant>, Option<Arc<dyn ValueSource>>);
 

@@ -5,6 +5,7 @@
 //! when the session ends, and when its client is silent for too long.
 
 use super::FolderOptions;
+use crate::lock::lock;
 use crate::space::Space;
 use core::fmt;
 use core::time::Duration;
@@ -36,6 +37,7 @@ type Commit = dyn Fn(&CallContext, &Variant, Vec<u8>) -> Result<(), StatusCode> 
 pub struct Transfer {
     pub(super) options: FolderOptions,
     pub(super) timeout: Duration,
+    pub(super) is_asynchronous: bool,
     generate: Option<Arc<Generate>>,
     commit: Option<Arc<Commit>>,
 }
@@ -52,7 +54,21 @@ impl Transfer {
     /// `file_bytes_max` how large a file may be. A client that is silent for a minute loses its file.
     #[must_use]
     pub fn new(options: FolderOptions) -> Self {
-        Self { options, timeout: Duration::from_secs(60), generate: None, commit: None }
+        Self {
+            options,
+            timeout: Duration::from_secs(60),
+            is_asynchronous: false,
+            generate: None,
+            commit: None,
+        }
+    }
+
+    /// Makes content that takes longer than clients wait for an answer: GenerateFileForRead answers at once with a state
+    /// machine (FileTransferStateMachineType, Part 20 §4.4.6), and the content can be read when that is in ReadTransfer.
+    #[must_use]
+    pub fn asynchronous(mut self) -> Self {
+        self.is_asynchronous = true;
+        self
     }
 
     /// How long a client may be silent (ClientProcessingTimeout).
@@ -93,10 +109,26 @@ struct TemporaryFile {
     used: Instant,
     timeout: Duration,
     content: Arc<Mutex<Content>>,
+    /// The nodes of its state machine, itself first, if it has one.
+    machine: Vec<NodeId>,
+}
+
+/// How far the content is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// The application makes it.
+    Preparing,
+    /// It is complete, or the client writes it.
+    Ready,
+    /// The application could not make it.
+    Failed(StatusCode),
+    /// The client has reset the failure. There is nothing to be read.
+    Reset,
 }
 
 /// What is in it, and what it was generated with.
 pub(super) struct Content {
+    pub(super) phase: Phase,
     bytes: Vec<u8>,
     position: usize,
     size_max: usize,
@@ -110,13 +142,29 @@ impl Content {
     /// Up to `len` bytes from the position on; fewer at the end.
     pub(super) fn read(&mut self, len: i32) -> Result<Vec<u8>, StatusCode> {
         let len = usize::try_from(len).map_err(|_| StatusCode::BAD_INVALID_ARGUMENT)?;
-        if self.is_for_write {
-            return Err(StatusCode::BAD_INVALID_STATE);
+        match self.phase {
+            Phase::Ready if !self.is_for_write => {}
+            Phase::Failed(status) => return Err(status),
+            _ => return Err(StatusCode::BAD_INVALID_STATE),
         }
         let rest = self.bytes.get(self.position..).unwrap_or_default();
         let part = rest.get(..len.min(READ_MAX).min(rest.len())).unwrap_or_default().to_vec();
         self.position += part.len();
         Ok(part)
+    }
+
+    /// Takes what the application has made, or why it has not. Says whether that is complete now.
+    pub(super) fn complete(&mut self, made: Result<Made, StatusCode>) -> bool {
+        match made {
+            Ok((bytes, charge)) => {
+                (self.bytes, self.charge, self.phase) = (bytes, charge, Phase::Ready);
+                true
+            }
+            Err(status) => {
+                self.phase = Phase::Failed(status);
+                false
+            }
+        }
     }
 
     /// Writes at the position. The session pays for what is there before it is kept.
@@ -158,8 +206,13 @@ impl Content {
 pub(super) struct Transfers {
     objects: BTreeMap<NodeId, Arc<Transfer>>,
     files: BTreeMap<NodeId, TemporaryFile>,
+    /// The sessions for which the application makes content now, whether they still want it or not.
+    making: Vec<NodeId>,
     next: u32,
 }
+
+/// Content with what the session pays for it.
+pub(super) type Made = (Vec<u8>, Option<Charge>);
 
 /// A file that is gone: its node is to be deleted.
 #[must_use]
@@ -191,14 +244,20 @@ impl Transfers {
     /// Removes files whose session has ended or whose client has been silent for too long.
     pub(super) fn tidy(&mut self, now: Instant) -> Gone {
         let is_over = |file: &TemporaryFile| {
-            file.life.is_over() || now.saturating_duration_since(file.used) > file.timeout
+            // Who waits for the application has nothing to say.
+            let is_waiting = || lock(&file.content).phase == Phase::Preparing;
+            file.life.is_over() || now.saturating_duration_since(file.used) > file.timeout && !is_waiting()
         };
-        let gone: Vec<NodeId> =
+        let ids: Vec<NodeId> =
             self.files.iter().filter(|(_, file)| is_over(file)).map(|(id, _)| id.clone()).collect();
-        for id in &gone {
-            self.files.remove(id);
-        }
-        Gone(gone)
+        let gone = ids.into_iter().filter_map(|id| self.remove(&id));
+        Gone(gone.flat_map(|(Gone(nodes), _)| nodes).collect())
+    }
+
+    fn remove(&mut self, id: &NodeId) -> Option<(Gone, Arc<Mutex<Content>>)> {
+        let (id, mut file) = self.files.remove_entry(id)?;
+        file.machine.push(id);
+        Some((Gone(file.machine), file.content))
     }
 
     /// Adds a file for a session. Gives its id, whose node is to be added, and its handle.
@@ -206,7 +265,7 @@ impl Transfers {
         &mut self,
         caller: &CallContext,
         transfer: &Transfer,
-        (bytes, charge): (Vec<u8>, Option<Charge>),
+        ((bytes, charge), phase): (Made, Phase),
         (is_for_write, options): (bool, Variant),
         now: Instant,
     ) -> Result<(NodeId, u32), StatusCode> {
@@ -214,7 +273,7 @@ impl Transfers {
         self.next = self.next.checked_add(1).unwrap_or(1);
         let id = super::nodes::child_id(&caller.object_id, &format!("{}", self.next));
         let size_max = usize::try_from(transfer.options.file_bytes_max).unwrap_or(usize::MAX);
-        let content = Content { bytes, position: 0, size_max, is_for_write, options, charge };
+        let content = Content { phase, bytes, position: 0, size_max, is_for_write, options, charge };
         let file = TemporaryFile {
             session: caller.session_id.clone(),
             life: caller.session_life.clone(),
@@ -223,6 +282,7 @@ impl Transfers {
             used: now,
             timeout: transfer.timeout,
             content: Arc::new(Mutex::new(content)),
+            machine: Vec::new(),
         };
         self.files.insert(id.clone(), file);
         Ok((id, self.next))
@@ -231,9 +291,50 @@ impl Transfers {
     /// Whether the caller may have one more file.
     pub(super) fn has_room(&self, caller: &CallContext) -> Result<(), StatusCode> {
         let own = self.files.values().filter(|file| file.session == caller.session_id).count();
-        if own >= PER_SESSION_MAX || self.files.len() >= FILES_MAX {
+        let making = self.making.iter().filter(|session| **session == caller.session_id).count();
+        if own.max(making) >= PER_SESSION_MAX || self.files.len().max(self.making.len()) >= FILES_MAX {
             return Err(StatusCode::BAD_TOO_MANY_OPERATIONS);
         }
+        Ok(())
+    }
+
+    /// The application begins to make content for the file's session. Its state machine has these nodes.
+    pub(super) fn prepare(
+        &mut self,
+        id: &NodeId,
+        machine: Vec<NodeId>,
+    ) -> Result<Arc<Mutex<Content>>, (Gone, StatusCode)> {
+        // The session may have ended meanwhile, and the file with it.
+        let Some(file) = self.files.get_mut(id) else {
+            return Err((Gone(machine), StatusCode::BAD_SESSION_CLOSED));
+        };
+        file.machine = machine;
+        self.making.push(file.session.clone());
+        Ok(Arc::clone(&file.content))
+    }
+
+    /// The application has made content for a session, or given up. If there is still such a file, its client has time from
+    /// now on.
+    pub(super) fn prepared(&mut self, id: &NodeId, session: &NodeId, now: Instant) {
+        if let Some(at) = self.making.iter().position(|making| making == session) {
+            self.making.swap_remove(at);
+        }
+        if let Some(file) = self.files.get_mut(id) {
+            file.used = now;
+        }
+    }
+
+    /// Reset (Part 20 §4.4.7), called on the state machine of a file.
+    pub(super) fn reset(&mut self, caller: &CallContext) -> Result<(), StatusCode> {
+        let is_it = |file: &&TemporaryFile| {
+            file.machine.first() == Some(&caller.object_id) && file.session == caller.session_id
+        };
+        let file = self.files.values().find(is_it).ok_or(StatusCode::BAD_INVALID_ARGUMENT)?;
+        let mut content = lock(&file.content);
+        if !matches!(content.phase, Phase::Failed(_)) {
+            return Err(StatusCode::BAD_INVALID_STATE);
+        }
+        content.phase = Phase::Reset;
         Ok(())
     }
 
@@ -259,8 +360,8 @@ impl Transfers {
     pub(super) fn close(&mut self, caller: &CallContext, handle: u32) -> Result<Gone, StatusCode> {
         let file = self.files.get(&caller.object_id).filter(|file| is_own(file, caller, handle));
         file.ok_or(StatusCode::BAD_INVALID_ARGUMENT)?;
-        self.files.remove(&caller.object_id);
-        Ok(Gone(vec![caller.object_id.clone()]))
+        let gone = self.remove(&caller.object_id).ok_or(StatusCode::BAD_INVALID_ARGUMENT)?;
+        Ok(gone.0)
     }
 
     /// CloseAndCommit (Part 20 §4.4.5), called on the transfer object: takes a file that was written out.
@@ -272,8 +373,7 @@ impl Transfers {
         let is_it = |file: &TemporaryFile| file.of == caller.object_id && is_own(file, caller, handle);
         let found = self.files.iter().find(|(_, file)| is_it(file)).map(|(id, _)| id.clone());
         let id = found.ok_or(StatusCode::BAD_INVALID_ARGUMENT)?;
-        let content = self.files.remove(&id).map(|file| file.content);
-        Ok((Gone(vec![id]), content.ok_or(StatusCode::BAD_INVALID_ARGUMENT)?))
+        self.remove(&id).ok_or(StatusCode::BAD_INVALID_ARGUMENT)
     }
 }
 
@@ -287,7 +387,7 @@ pub(super) fn generate(
     transfer: &Transfer,
     caller: &CallContext,
     options: &Variant,
-) -> Result<(Vec<u8>, Option<Charge>), StatusCode> {
+) -> Result<Made, StatusCode> {
     transfer.options.check_read(caller)?;
     let generate = transfer.generate.as_ref().ok_or(StatusCode::BAD_NOT_SUPPORTED)?;
     let bytes = generate(caller, options)?;
@@ -298,12 +398,21 @@ pub(super) fn generate(
     Ok((bytes, charge))
 }
 
+/// An empty file for a reader whose content is made later.
+pub(super) fn unmade(transfer: &Transfer, caller: &CallContext) -> Result<Made, StatusCode> {
+    transfer.options.check_read(caller)?;
+    if transfer.generate.is_none() {
+        return Err(StatusCode::BAD_NOT_SUPPORTED);
+    }
+    Ok((Vec::new(), caller.session_account.charge(FILE_BYTES)?))
+}
+
 /// An empty file for a writer.
 pub(super) fn empty(
     transfer: &Transfer,
     caller: &CallContext,
     options: &Variant,
-) -> Result<(Vec<u8>, Option<Charge>), StatusCode> {
+) -> Result<Made, StatusCode> {
     transfer.options.check_write(caller)?;
     if transfer.commit.is_none() {
         return Err(StatusCode::BAD_NOT_SUPPORTED);
@@ -330,7 +439,6 @@ pub(super) fn commit(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lock::lock;
 
     fn caller(session: u32, object: &NodeId) -> CallContext {
         let mut caller = CallContext::in_process(object.clone(), &[NodeId::numeric(0, 1)], false);
@@ -350,7 +458,7 @@ mod tests {
             all.begin(
                 &caller,
                 &transfer,
-                empty(&transfer, &caller, &Variant::Empty)?,
+                (empty(&transfer, &caller, &Variant::Empty)?, Phase::Ready),
                 (true, Variant::Empty),
                 now,
             )
@@ -381,6 +489,7 @@ mod tests {
     fn a_file_has_a_largest_size() {
         let object = NodeId::string(1, "Import");
         let mut content = Content {
+            phase: Phase::Ready,
             bytes: Vec::new(),
             position: 0,
             size_max: 100_000,

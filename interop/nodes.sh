@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# NodeManagement, aliases and files with asyncua: it adds nodes to a server, deletes them, finds aliases, and reads and writes
-# the files of a shared folder.
+# What asyncua does to a server: it adds nodes, deletes them, finds aliases, reads and writes the files of a shared folder;
+# makes a subscription durable and gets its values when the server was killed; and manages users and roles.
 #
 #   PROGRAMS=DIR nodes.sh       takes taktwerk from there instead of building it
 #   PEER=DIR nodes.sh           takes asyncua from there instead of target/peers
@@ -46,21 +46,73 @@ name = "Recipes"
 folder = "recipes"
 write = ["Anonymous"]
 END
-"$programs/taktwerk" serve --config "$work/server.toml" >"$work/ready" 2>"$work/log" &
-server=$!
-waited=0
-url=''
-while [ "$waited" -lt 300 ] && [ -z "$url" ]; do
-    url=$(sed -n 's/^READY //p' "$work/ready")
-    kill -0 "$server" 2>/dev/null || break
-    waited=$((waited + 1))
-    sleep 0.1
-done
-[ -n "$url" ] || { echo "the server did not start:"; cat "$work/log"; exit 1; }
-timeout 100 "$peer/bin/python" "$here/asyncua/nodes.py" "$url" >"$work/out" 2>"$work/error"
-code=$?
-cat "$work/out"
-[ "$code" = 0 ] || grep -A1 "nodes.py" "$work/error" | tail -4; tail -1 "$work/error"
-# It may have ended before its last line.
-grep -q '^count: ' "$work/out" || echo "count: 0 passed, 1 failed"
-exit "$code"
+certificate=$work/client.der
+key=$work/client.pem
+mkdir -p "$work/pki/trusted/certs"
+openssl req -x509 -newkey rsa:2048 -nodes -days 30 -sha256 -subj "/CN=client" \
+    -addext "subjectAltName=URI:urn:taktwerk:peer:asyncua:client,DNS:localhost" -addext "basicConstraints=critical,CA:FALSE" \
+    -addext "keyUsage=critical,digitalSignature,nonRepudiation,keyEncipherment,dataEncipherment,keyCertSign" \
+    -addext "extendedKeyUsage=serverAuth,clientAuth" -keyout "$key" -outform DER -out "$certificate" 2>/dev/null || exit 6
+cp "$certificate" "$work/pki/trusted/certs"
+echo secret-one | "$programs/taktwerk" user add sara --role SecurityAdmin --file "$work/users.toml" \
+    --password-file - >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+cat >"$work/users-server.toml" <<END
+[server]
+bind = ["127.0.0.1:0"]
+[security]
+pki = "pki"
+policies = ["Basic256Sha256"]
+[identities]
+users_file = "users.toml"
+END
+
+passed=0
+failed=0
+start() { # arguments of taktwerk
+    : >"$work/ready"
+    "$programs/taktwerk" serve "$@" >"$work/ready" 2>"$work/log" &
+    server=$!
+    waited=0
+    url=''
+    while [ "$waited" -lt 300 ] && [ -z "$url" ]; do
+        url=$(sed -n 's/^READY //p' "$work/ready")
+        kill -0 "$server" 2>/dev/null || break
+        waited=$((waited + 1))
+        sleep 0.1
+    done
+    [ -n "$url" ] || { echo "the server did not start:"; cat "$work/log"; exit 1; }
+}
+stop() { # signal
+    kill -s "$1" "$server" 2>/dev/null
+    wait "$server" 2>/dev/null
+    server=''
+}
+run() { # program in asyncua/, its arguments
+    program=$1
+    shift
+    timeout 100 "$peer/bin/python" "$here/asyncua/$program" "$@" >"$work/out" 2>"$work/error"
+    code=$?
+    grep -v '^count: ' "$work/out"
+    [ "$code" = 0 ] || { grep -A1 "$program" "$work/error" | tail -4; tail -1 "$work/error"; }
+    # It may have ended before its last line.
+    count=$(sed -n 's/^count: \([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$work/out")
+    set -- ${count:-0 1}
+    passed=$((passed + $1))
+    failed=$((failed + $2))
+}
+
+start --config "$work/server.toml"
+run nodes.py "$url"
+stop TERM
+set -- --port 0 --interop --no-plant --pki "$work/durable-pki" --durable "$work/subscriptions.db"
+start "$@"
+run durable.py leave "$url" "$work/subscription"
+stop KILL
+start "$@"
+run durable.py return "$url" "$work/subscription"
+stop TERM
+start --config "$work/users-server.toml"
+run users.py "$url" "$certificate" "$key"
+stop TERM
+echo "count: $passed passed, $failed failed"
+[ "$failed" = 0 ]

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
 # What asyncua does to a server: it adds nodes, deletes them, finds aliases, reads and writes the files of a shared folder;
-# makes a subscription durable and gets its values when the server was killed; and manages users and roles.
+# makes a subscription durable and gets its values when the server was killed; runs a state machine; and manages users and
+# roles.
 #
 #   PROGRAMS=DIR nodes.sh       takes taktwerk from there instead of building it
 #   PEER=DIR nodes.sh           takes asyncua from there instead of target/peers
@@ -110,6 +111,9 @@ run durable.py leave "$url" "$work/subscription"
 stop KILL
 start "$@"
 run durable.py return "$url" "$work/subscription"
+stop TERM
+start --port 0 --pki "$work/demo-pki"
+run machines.py "$url"
 stop TERM
 start --config "$work/users-server.toml"
 run users.py "$url" "$certificate" "$key"

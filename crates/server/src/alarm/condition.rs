@@ -62,11 +62,13 @@ impl ConditionSpec {
     /// The ObjectType.
     #[must_use]
     pub fn type_id(&self) -> NodeId {
-        match (&self.type_id, &self.dialog) {
-            (Some(id), _) => id.clone(),
-            (None, Some(_)) => NodeId::numeric(0, object_type_ids::DIALOG_CONDITION_TYPE),
-            (None, None) => NodeId::numeric(0, self.kind.type_id()),
-        }
+        self.type_id.clone().unwrap_or_else(|| self.kind_type_id())
+    }
+
+    /// The ObjectType of the specification for what it does.
+    pub(crate) fn kind_type_id(&self) -> NodeId {
+        let dialog = self.dialog.as_ref().map(|_| object_type_ids::DIALOG_CONDITION_TYPE);
+        NodeId::numeric(0, dialog.unwrap_or_else(|| self.kind.type_id()))
     }
 
     /// Whether it is a dialog.

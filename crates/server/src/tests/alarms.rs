@@ -424,3 +424,56 @@ fn what_cannot_be_meant_is_refused() {
     let error = server.space.add_condition(turned, server.now.utc).unwrap_err();
     assert!(error.to_string().contains("must rise"), "{error}");
 }
+
+#[test]
+fn alarms_of_other_types_have_branches_too() {
+    use crate::space::NodeSpec;
+    use crate::space::build::Under;
+    let kind = NodeId::string(1, "BoilerAlarmType");
+    let mut server = Server::new();
+    let add_type = |server: &Server, id: &NodeId, base: u32| {
+        let under = Under {
+            parent: &NodeId::numeric(0, base),
+            reference_type: &NodeId::numeric(0, schema::ids::reference_type_ids::HAS_SUBTYPE),
+            type_definition: None,
+        };
+        let spec = NodeSpec::object_type(id.clone(), QualifiedName::new(1, id.to_string()));
+        server.space.add_node(spec, under, server.now.utc).unwrap();
+    };
+    add_type(&server, &kind, t::EXCLUSIVE_LEVEL_ALARM_TYPE);
+    // Of the own type the instance has what is mandatory.
+    let under = Under {
+        parent: &kind,
+        reference_type: &NodeId::numeric(0, schema::ids::reference_type_ids::HAS_PROPERTY),
+        type_definition: Some(&NodeId::numeric(0, schema::ids::variable_type_ids::PROPERTY_TYPE)),
+    };
+    let property = NodeId::string(1, "Line");
+    let string = NodeId::numeric(0, schema::ids::data_type_ids::STRING);
+    let spec = NodeSpec::variable(property.clone(), QualifiedName::new(1, "Line"), string, Some("7".into()));
+    server.space.add_node(spec, under, server.now.utc).unwrap();
+    let rule = NodeId::numeric(0, schema::ids::reference_type_ids::HAS_MODELLING_RULE);
+    let mandatory = NodeId::numeric(0, object_ids::MODELLING_RULE_MANDATORY);
+    server.space.add_reference(&property, &rule, &mandatory).unwrap();
+    add(&server, variable(1, BuiltInType::Double, 20.0));
+    let mut spec = level(1);
+    spec.rules = Rules { keeps_branches: true, ..Rules::default() };
+    spec.type_id = Some(kind.clone());
+    server.space.add_condition(spec, server.now.utc).unwrap();
+    let (mut client, _) = watching(&mut server);
+    for value in [85.0, 20.0, 99.0] {
+        set(&mut server, 1, value);
+    }
+    let told = events(&mut client, &mut server);
+    assert!(told.iter().all(|event| event[0] == kind.clone().into()), "{told:?}");
+    let branch = told.iter().find(|event| event[7] != NodeId::NULL.into()).expect("a branch");
+    assert_eq!(acknowledge(&mut client, &mut server, alarm(1), &branch[1]), StatusCode::GOOD);
+    assert_eq!(server.space.conditions(true, 10).len(), 1, "the branch is done with");
+    assert!(server.space.child(&alarm(1), &QualifiedName::new(1, "Line")).is_some());
+
+    let other = NodeId::string(1, "OtherType");
+    add_type(&server, &other, t::OFF_NORMAL_ALARM_TYPE);
+    let mut spec = level(1);
+    (spec.id, spec.type_id) = (alarm(2), Some(other));
+    let refused = server.space.add_condition(spec, server.now.utc).unwrap_err();
+    assert!(refused.to_string().contains("is no subtype of"), "{refused}");
+}

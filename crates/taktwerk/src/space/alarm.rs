@@ -216,6 +216,13 @@ impl AlarmBuilder {
         self
     }
 
+    /// Makes it an instance of another ObjectType, such as one of an imported NodeSet, which has to be a subtype of the type
+    /// that alarms of this kind have. Its events have this EventType.
+    pub fn of_type(mut self, alarm_type: impl Into<NodeId>) -> Self {
+        self.spec.type_id = Some(alarm_type.into());
+        self
+    }
+
     /// It stays until an operator resets it (LatchedState).
     pub fn latching(mut self) -> Self {
         self.spec.rules.latches = true;

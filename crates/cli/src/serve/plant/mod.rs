@@ -1,11 +1,13 @@
 //! The demo plant: what `taktwerk serve` shows without any option.
 //!
 //! Machines with simulated [`sensors`], counters, arrays and a matrix, structures and an enumeration with DataTypes
-//! of their own (from `plant.NodeSet2.xml`), something to write, methods of every kind, [`events`] and [`alarms`], a [`batch`] as a Program.
+//! of their own (from `plant.NodeSet2.xml`), something to write, methods of every kind, [`events`] and [`alarms`], a [`batch`] as a Program,
+//! a [`hatch`] as a state machine.
 
 mod alarms;
 mod batch;
 mod events;
+mod hatch;
 mod sensors;
 pub(crate) mod waveform;
 
@@ -62,6 +64,7 @@ pub(crate) fn start(server: &Server, in_file: bool) -> Result<Updater, super::Se
     Importer::new(TypeDictionary::namespace_zero()).import(server.space(), &files, clock::wall())?;
     let namespace = server.namespace(NAMESPACE);
     let plant = events::folder(server, &namespace)?;
+    hatch::add(&namespace, &plant)?;
     let mut moving = Moving {
         time: 0.0,
         sensors: add_sensors(&plant)?,

@@ -42,6 +42,16 @@ pub enum AlarmError {
     /// There is a condition of this id.
     #[error("there is a condition {0} already: give the alarm another name")]
     Taken(NodeId),
+    /// The type of an alarm does not say what the alarm does.
+    #[error("the alarm {name}: {type_id} is no subtype of {base}, which an alarm that watches this has")]
+    Type {
+        /// ConditionName.
+        name: Box<str>,
+        /// The type that was given.
+        type_id: NodeId,
+        /// The type of its kind.
+        base: NodeId,
+    },
     /// A group has a member that it cannot have.
     #[error("the group {group}: {member} is no alarm{}. Add alarms before their groups",
         if *.suppresses { " and no Boolean variable" } else { "" })]
@@ -172,11 +182,12 @@ impl AddressSpace {
     /// Adds a condition, in the state that it had before a restart if that was [restored](Alarms::restore).
     ///
     /// # Errors
-    /// The limits cannot be meant, the id is taken, or the source, the input or the target does not exist.
+    /// The limits cannot be meant, the id is taken, the type is none of its kind, or the source, the input or the target does not exist.
     pub fn add_condition(&self, mut spec: ConditionSpec, now: UtcTime) -> Result<(), AlarmError> {
         if let Err(problem) = spec.kind.check() {
             return Err(AlarmError::Limits { name: spec.name, problem });
         }
+        self.check_condition_type(&spec)?;
         let alarms = Arc::clone(self.alarms_or_new());
         if alarms.lock().by_id.contains_key(&spec.id) {
             return Err(AlarmError::Taken(spec.id));
@@ -224,6 +235,17 @@ impl AddressSpace {
         inner.added(self, number, now);
         inner.arm(number, now);
         Ok(())
+    }
+
+    /// Another type than that of the kind has to be one of its subtypes: clients expect its fields.
+    fn check_condition_type(&self, spec: &ConditionSpec) -> Result<(), AlarmError> {
+        let Some(type_id) = &spec.type_id else { return Ok(()) };
+        let base = spec.kind_type_id();
+        let nodes = self.read();
+        if nodes.is_subtype(nodes.find(type_id)?, nodes.find(&base)?) {
+            return Ok(());
+        }
+        Err(AlarmError::Type { name: spec.name.clone(), type_id: type_id.clone(), base })
     }
 
     /// Looks at what was written since the last call and at what is due. Gives the next time at which something is due

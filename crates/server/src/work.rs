@@ -34,11 +34,11 @@ pub(crate) mod unit {
 pub struct Work {
     /// Chunks received.
     pub chunks_received: u64,
-    /// Chunks sent.
+    /// Chunks made and handed to the driver to be sent.
     pub chunks_sent: u64,
     /// Bytes received, as far as they were used.
     pub bytes_received: u64,
-    /// Bytes sent.
+    /// Their bytes.
     pub bytes_sent: u64,
     /// Chunks whose signature was made or checked with symmetric keys, and which were encrypted or decrypted if the
     /// channel's mode says so.
@@ -55,6 +55,8 @@ pub struct Work {
     pub units: u64,
     /// Monitored items looked at because their variable has changed or their sampling interval was over.
     pub items_walked: u64,
+    /// Writes taken from the queue of variables whose items want every one.
+    pub writes_queued: u64,
     /// Notifications put into messages.
     pub notifications: u64,
     /// Publish responses: NotificationMessages and keep-alives.
@@ -65,7 +67,7 @@ pub struct Work {
 
 impl Work {
     /// The counters' names, in the order of [`Self::counts`].
-    pub const NAMES: [&'static str; 14] = [
+    pub const NAMES: [&'static str; 15] = [
         "chunks_received",
         "chunks_sent",
         "bytes_received",
@@ -77,6 +79,7 @@ impl Work {
         "suspensions",
         "units",
         "items_walked",
+        "writes_queued",
         "notifications",
         "publish_responses",
         "jobs",
@@ -84,7 +87,7 @@ impl Work {
 
     /// The counters, in the order of [`Self::NAMES`].
     #[must_use]
-    pub const fn counts(&self) -> [u64; 14] {
+    pub const fn counts(&self) -> [u64; 15] {
         [
             self.chunks_received,
             self.chunks_sent,
@@ -97,6 +100,7 @@ impl Work {
             self.suspensions,
             self.units,
             self.items_walked,
+            self.writes_queued,
             self.notifications,
             self.publish_responses,
             self.jobs,
@@ -118,6 +122,7 @@ impl AddAssign for Work {
             suspensions,
             units,
             items_walked,
+            writes_queued,
             notifications,
             publish_responses,
             jobs,
@@ -133,6 +138,7 @@ impl AddAssign for Work {
         self.suspensions += suspensions;
         self.units += units;
         self.items_walked += items_walked;
+        self.writes_queued += writes_queued;
         self.notifications += notifications;
         self.publish_responses += publish_responses;
         self.jobs += jobs;

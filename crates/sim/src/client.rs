@@ -332,10 +332,9 @@ impl<A: Application> ClientHost<A> {
     }
 
     /// Its thread has done what was asked for. Carries out what came of it, and begins the next: its cost, or `None` if
-    /// there is nothing to do. `coldness` is that of the thread's processor.
+    /// there is nothing to do.
     pub(crate) fn step(
         &mut self,
-        coldness: f64,
         fabric: &mut Fabric,
         resolve: impl Fn(&EndpointUrl) -> Option<ServerId>,
     ) -> Option<Duration> {
@@ -359,9 +358,7 @@ impl<A: Application> ClientHost<A> {
             self.perform(effect, fabric, &resolve);
         }
         // What the last input and the application's commands have come to.
-        let slower = 1.0 + costs.client.cold_share * coldness;
-        let mut nanos =
-            core::mem::take(&mut self.behind) + costs.of_client(&self.client.take_work()) * slower;
+        let mut nanos = core::mem::take(&mut self.behind) + costs.of_client(&self.client.take_work());
         if let Some((_, job, _)) = &self.job {
             let cost = costs.of_client_job(job);
             let machine = fabric.machine(machine)?;
@@ -390,14 +387,10 @@ impl<A: Application> ClientHost<A> {
                 .then(|| fabric.machine(machine).map(|machine| machine.noisy(nanos)))
                 .flatten();
         }
-        if fabric.meter.is_some() {
-            // What came of the input belongs to it.
-            self.deliver(fabric);
-        }
         let work = self.client.take_work();
         fabric.meter_end(Piece::Client(&work, !is_input));
-        self.behind = costs.of_client_behind(&work) * slower;
-        nanos += costs.of_client(&work) * slower - self.behind;
+        self.behind = costs.of_client_behind(&work);
+        nanos += costs.of_client(&work) - self.behind;
         Some(fabric.machine(machine)?.noisy(nanos))
     }
 

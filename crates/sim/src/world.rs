@@ -5,7 +5,7 @@ use crate::event::Event;
 use crate::fabric::Fabric;
 use crate::host::Costs;
 use crate::host::client::{ClientThread, ClientThreadId};
-use crate::host::machine::{Competitor, Machine, MachineId, Owner, RanLog, ThreadId, nanoseconds};
+use crate::host::machine::{Competitor, Machine, MachineId, Owner, RanLog, ThreadId};
 pub use crate::ids::{ClientId, HostId, ServerId};
 use crate::meter::Meter;
 use crate::network::{CloseReason, End, LineId, LinkId, Network, Route, Side, Signal, Tap};
@@ -629,8 +629,7 @@ impl<A: Application> World<A> {
             clients.current = Some(current);
             let names = &self.names;
             let resolve = |url: &EndpointUrl| names.get(&*url.host).copied();
-            let coldness = self.fabric.machine(machine).map_or(0.0, |machine| machine.coldness(thread));
-            let cost = self.clients[current.0 as usize].step(coldness, &mut self.fabric, resolve);
+            let cost = self.clients[current.0 as usize].step(&mut self.fabric, resolve);
             if cost.is_some() {
                 if self.fabric.trace.is_some() {
                     let name = format!("client {}", current.0);
@@ -695,7 +694,7 @@ impl<A: Application> World<A> {
             {
                 let driver = machine.costs.client;
                 let cost = machine.noisy(driver.wake + driver.turn);
-                machine.start(clients.thread, cost, nanoseconds(driver.cold), queue);
+                machine.start(clients.thread, cost, driver.cold(), queue);
                 let track = Track::Clients(thread.0);
                 self.fabric.trace_begin(track, "turn");
                 self.fabric.trace_begin(track, "wake");

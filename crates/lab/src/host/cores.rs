@@ -7,6 +7,7 @@ use std::time::Instant;
 use taktwerk_crypto::{MessageSecurityMode, Provider, SecurityPolicy};
 use taktwerk_model::HostProfile;
 use taktwerk_netem::Profile;
+use taktwerk_sim::host::costs::{client_counts, server_counts};
 use taktwerk_sim::meter::{Meter, Piece};
 use taktwerk_sim::scenario::instruments::Providers;
 use taktwerk_sim::scenario::{
@@ -45,6 +46,10 @@ pub struct Samples {
     pub server_asleep: Vec<Step>,
     /// The same of clients.
     pub client_asleep: Vec<Step>,
+    /// Steps of servers behind a long pause.
+    pub server_deep: Vec<Step>,
+    /// The same of clients.
+    pub client_deep: Vec<Step>,
     /// Slow jobs of servers, in nanoseconds.
     pub jobs: BTreeMap<String, Vec<f64>>,
     /// Slow jobs of clients.
@@ -55,8 +60,12 @@ pub struct Samples {
 const STEPS_MAX: usize = 60_000;
 /// One of so many steps has a pause before it, until there are enough of them.
 const PAUSE_EVERY: u64 = 13;
-/// How long it is.
-const PAUSE: Duration = Duration::from_millis(3);
+/// How long it is: processors sleep then.
+pub(super) const PAUSE: Duration = Duration::from_millis(4);
+/// The same where they sleep for long, as between publishing intervals.
+pub(super) const LONG_PAUSE: Duration = Duration::from_millis(100);
+/// One of so many pauses is a long one.
+const LONG_EVERY: u32 = 25;
 
 #[derive(Debug)]
 struct Clock {
@@ -70,6 +79,8 @@ struct Clock {
     pauses_left: u32,
     /// This step has a pause before it.
     is_asleep: bool,
+    /// It is a long one.
+    is_deep: bool,
     samples: Arc<Mutex<Samples>>,
 }
 
@@ -92,6 +103,7 @@ impl Clock {
             begun: 0,
             pauses_left: if extent == Extent::Full { 100 } else { 3 },
             is_asleep: false,
+            is_deep: false,
             samples,
         }
     }
@@ -102,8 +114,9 @@ impl Meter for Clock {
         self.begun += 1;
         self.is_asleep = self.pauses_left > 0 && self.begun.is_multiple_of(PAUSE_EVERY);
         if self.is_asleep {
+            self.is_deep = self.pauses_left.is_multiple_of(LONG_EVERY);
             self.pauses_left -= 1;
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(if self.is_deep { LONG_PAUSE } else { PAUSE });
         }
         self.began = Instant::now();
     }
@@ -113,20 +126,22 @@ impl Meter for Clock {
         let mut samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
         match piece {
             Piece::Server(work, is_timer) if self.is_asleep => {
-                samples.server_asleep.push(Step { counts: work.counts().to_vec(), is_timer, nanos });
+                let steps = if self.is_deep { &mut samples.server_deep } else { &mut samples.server_asleep };
+                steps.push(Step { counts: server_counts(work), is_timer, nanos });
             }
             Piece::Client(work, is_timer) if self.is_asleep => {
-                samples.client_asleep.push(Step { counts: work.counts().to_vec(), is_timer, nanos });
+                let steps = if self.is_deep { &mut samples.client_deep } else { &mut samples.client_asleep };
+                steps.push(Step { counts: client_counts(work), is_timer, nanos });
             }
             // The first of its kind behind a pause tells nothing about the others.
             Piece::Job(_) | Piece::ClientJob(_) if self.is_asleep => {}
             Piece::Server(work, is_timer) if self.server_left > 0 => {
                 self.server_left -= 1;
-                samples.server.push(Step { counts: work.counts().to_vec(), is_timer, nanos });
+                samples.server.push(Step { counts: server_counts(work), is_timer, nanos });
             }
             Piece::Client(work, is_timer) if self.client_left > 0 => {
                 self.client_left -= 1;
-                samples.client.push(Step { counts: work.counts().to_vec(), is_timer, nanos });
+                samples.client.push(Step { counts: client_counts(work), is_timer, nanos });
             }
             Piece::Job(name) => samples.jobs.entry(name.to_owned()).or_default().push(nanos),
             Piece::ClientJob(name) => {
@@ -182,6 +197,12 @@ const ENCRYPTED: (SecurityPolicy, MessageSecurityMode) =
 fn scenarios(extent: Extent, policies: &[SecurityPolicy]) -> Vec<Scenario> {
     let mut all = Vec::new();
     let subscribe = |interval| Load::Subscribe(Subscription::new(Duration::from_millis(interval)));
+    // Only the newest value of each interval, as most clients ask for it: no write is queued.
+    let sample = |interval| {
+        let interval = Duration::from_millis(interval);
+        let newest = Subscription { sampling_interval: interval, ..Subscription::new(interval) };
+        Load::Subscribe(Subscription { queue_size: Some(1), ..newest })
+    };
     let request = |writes, batch| {
         let pause = if extent == Extent::Full { 1 } else { 10 };
         let pace = Pace::Pause(Duration::from_millis(pause));
@@ -193,6 +214,7 @@ fn scenarios(extent: Extent, policies: &[SecurityPolicy]) -> Vec<Scenario> {
     };
     for security in [NONE, ENCRYPTED] {
         for items in items {
+            all.push(scenario(*items, 100, 8, 1, sample(100), security, extent));
             // Ten values of each item in a message, and one.
             all.push(scenario(*items, 10, 8, 1, subscribe(100), security, extent));
             all.push(scenario(*items, 20, 8, 3, subscribe(20), security, extent));

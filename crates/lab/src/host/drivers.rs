@@ -1,6 +1,6 @@
 //! What the system takes for a message over loopback: the part of a turn that is not the core's.
 
-use super::cores::Extent;
+use super::cores::{Extent, LONG_PAUSE, PAUSE};
 use super::fit::{distribution, quantile};
 use crate::pin::CpuList;
 use rustix::event::epoll;
@@ -13,9 +13,8 @@ use taktwerk_model::host::Cost;
 /// Bytes of a message: a Publish response with a few values.
 const MESSAGE: usize = 256;
 
-/// How long the answering thread sleeps between two messages where sleeping processors are measured: longer, and nothing gets
-/// slower.
-const PAUSE: Duration = Duration::from_millis(4);
+/// How long the sender computes between two messages where the receiver only falls asleep: longer than it takes to do so.
+const BREATH: Duration = Duration::from_micros(50);
 
 /// Nanoseconds of processor time, and of waiting.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +25,8 @@ pub(super) struct Drivers {
     pub(super) send: f64,
     /// By how much a turn takes longer after the processor has slept: its caches are cold, and it has to be brought back.
     pub(super) cold: f64,
+    /// The same after a long sleep.
+    pub(super) cold_deep: f64,
     /// From waking a thread until it runs.
     pub(super) latency: Cost,
     /// The same after the processor has slept.
@@ -79,7 +80,7 @@ fn place(cpu: Option<usize>) -> io::Result<()> {
 }
 
 fn measure_from_here(extent: Extent, other: Option<usize>) -> io::Result<Drivers> {
-    let (rounds, paced) = if extent == Extent::Full { (20_000, 600) } else { (200, 5) };
+    let (rounds, paced, long) = if extent == Extent::Full { (20_000, 600, 40) } else { (200, 5, 1) };
     let (mut sends, mut turns, mut receives) = (Vec::new(), Vec::new(), Vec::new());
     let (mut from, mut to) = pair()?;
     let events = poller(&to)?;
@@ -101,26 +102,65 @@ fn measure_from_here(extent: Extent, other: Option<usize>) -> io::Result<Drivers
     let (send, turn, receive) = (median(sends), median(turns), median(receives));
     let awake = echo(rounds, Duration::ZERO, other)?;
     let asleep = echo(paced, PAUSE, other)?;
-    // What a round trip takes but for waiting: one end receives, and both send and are woken.
-    let work = send + turn + receive;
+    let deep = echo(long, LONG_PAUSE, other)?;
+    // The receiver's part of a turn, and the sender's: to wake a processor is work of the one that does it.
+    let listening = listen(rounds / 4, other)?;
+    let wake = (listening - turn - receive).max(0.0);
+    let send = (awake.per_turn - listening).max(send);
+    // A round trip is a turn of each end, and what is not their work is waiting.
     let trip = quantile(awake.trips.clone(), 0.5).unwrap_or(0.0);
-    let latency = |trip: f64| ((trip - 2.0 * work) / 2.0).max(0.0);
+    let latency = |trip: f64| (trip / 2.0 - awake.per_turn).max(0.0);
     let typical = latency(trip);
     let cold = (asleep.per_turn - awake.per_turn).max(0.0);
+    let cold_deep = (deep.per_turn - awake.per_turn).max(cold);
     // Here the first end has slept as well, but nothing has to wake it: its own clock does. The answer finds it awake or nearly
     // so.
     let first_send = quantile(asleep.sends, 0.5).unwrap_or(send) - quantile(awake.sends, 0.5).unwrap_or(send);
-    let asleep = asleep.trips.into_iter();
-    let asleep = asleep.map(|trip| (trip - 2.0 * work - typical - cold - first_send.max(0.0)).max(0.0));
+    let turns = asleep.per_turn + awake.per_turn + first_send.max(0.0);
+    let trips = asleep.trips.into_iter();
+    let latencies_asleep = trips.map(|trip| (trip - turns - typical).max(0.0)).collect();
     Ok(Drivers {
-        wake: (awake.per_turn - work).max(0.0),
+        wake,
         turn,
         receive,
         send,
         cold,
-        latency: distribution(awake.trips.into_iter().map(latency).collect()),
-        latency_asleep: distribution(asleep.collect()),
+        cold_deep,
+        latency: distribution(awake.trips.iter().copied().map(latency).collect()),
+        latency_asleep: distribution(latencies_asleep),
     })
+}
+
+/// Processor time of a thread on another processor for a message that it only receives, and falls asleep again.
+fn listen(rounds: usize, cpu: Option<usize>) -> io::Result<f64> {
+    let (mut from, mut to) = pair()?;
+    let thread = std::thread::spawn(move || -> io::Result<f64> {
+        place(cpu)?;
+        let events = poller(&to)?;
+        let mut bytes = [0; MESSAGE];
+        let before = processor_time()?;
+        let mut turns = 0u32;
+        let mut left = rounds;
+        while left > 0 {
+            wait(&events)?;
+            let count = to.read(&mut bytes)?;
+            if count == 0 {
+                break;
+            }
+            left = left.saturating_sub(count.div_ceil(MESSAGE));
+            turns += 1;
+        }
+        Ok((processor_time()? - before) / f64::from(turns.max(1)))
+    });
+    let bytes = [0; MESSAGE];
+    for _ in 0..rounds {
+        from.write_all(&bytes)?;
+        let began = Instant::now();
+        while began.elapsed() < BREATH {
+            std::hint::spin_loop();
+        }
+    }
+    thread.join().map_err(|_| io::Error::other("the measuring thread panicked"))?
 }
 
 /// What came of messages that are answered.

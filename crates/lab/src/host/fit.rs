@@ -9,6 +9,12 @@ const QUANTILES: [f64; 11] = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 
 /// Distinct kinds of steps without which there is nothing to fit.
 const LEAST: usize = 8;
 
+/// Steps that occur less often are left out if there are enough others.
+const RARE: f64 = 5.0;
+
+/// Nanoseconds of a short step.
+const SHORT: f64 = 20_000.0;
+
 /// Costs, in nanoseconds.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Fitted {
@@ -16,32 +22,39 @@ pub(super) struct Fitted {
     pub(super) costs: Vec<f64>,
     /// Of serving deadlines.
     pub(super) timer: f64,
-    /// What a step takes longer after the processor has slept, and the factor by which its work does.
-    pub(super) cold: (f64, f64),
+    /// What a step takes longer after the processor has slept.
+    pub(super) cold: f64,
+    /// The same after a long sleep.
+    pub(super) cold_deep: f64,
     /// Median relative error of a step.
     pub(super) error: f64,
 }
 
 /// Fits non-negative costs to relative errors. Equal steps count by their median: what interrupts one of them is no cost.
-pub(super) fn fit(steps: &[Step], asleep: &[Step]) -> Option<Fitted> {
+pub(super) fn fit(steps: &[Step], asleep: &[Step], deep: &[Step]) -> Option<Fitted> {
     let by_counts = medians(steps);
     if by_counts.len() < LEAST {
         return None;
     }
+    // What happens once, such as the creation of items, is not what a server does all day, and its times are noise.
+    let is_common = by_counts.values().filter(|(_, number)| *number as f64 >= RARE).count() >= LEAST;
     let (mut rows, mut targets, mut importance) = (Vec::new(), Vec::new(), Vec::new());
     for ((counts, is_timer), (median, number)) in &by_counts {
         let (median, number) = (*median, *number as f64);
+        if number < RARE && is_common {
+            continue;
+        }
         let row = counts.iter().map(|count| *count as f64).chain([f64::from(u8::from(*is_timer))]);
         rows.push(row.collect::<Vec<f64>>());
         targets.push(median);
-        importance.push(number.min(100.0).sqrt() / median.max(1.0));
+        importance.push(number.min(1_000.0).sqrt() / median.max(1.0));
     }
     let mut costs = prices(&rows, &targets, &importance)?;
     let predicted = |row: &[f64]| -> f64 { row.iter().zip(&costs).map(|(count, cost)| count * cost).sum() };
     let errors = rows.iter().zip(&targets).map(|(row, target)| (predicted(row) / target - 1.0).abs());
     let error = quantile(errors.collect(), 0.5)?;
     let timer = costs.pop()?;
-    Some(Fitted { costs, timer, cold: cold(&by_counts, asleep).unwrap_or((0.0, 1.0)), error })
+    Some(Fitted { costs, timer, cold: cold(&by_counts, asleep), cold_deep: cold(&by_counts, deep), error })
 }
 
 /// The median time of equal steps, and how many there are.
@@ -59,18 +72,14 @@ fn medians(steps: &[Step]) -> Medians {
     by_counts.into_iter().filter_map(median).collect()
 }
 
-/// What steps take longer behind a pause: a constant, and a factor. Equal steps are compared.
-fn cold(awake: &Medians, asleep: &[Step]) -> Option<(f64, f64)> {
-    let (mut rows, mut targets, mut importance) = (Vec::new(), Vec::new(), Vec::new());
-    for (key, (time, count)) in medians(asleep) {
-        let Some((before, _)) = awake.get(&key) else { continue };
-        rows.push(vec![1.0, *before]);
-        targets.push(time);
-        importance.push((count as f64).sqrt() / time.max(1.0));
-    }
-    let prices = prices(&rows, &targets, &importance)?;
-    let [constant, factor] = prices[..] else { return None };
-    Some((constant, factor.max(1.0)))
+/// What steps take longer behind a pause: the median of the differences. Equal steps are compared, those of a few microseconds:
+/// long ones warm the caches by themselves.
+fn cold(awake: &Medians, asleep: &[Step]) -> f64 {
+    let of = |step: &Step| {
+        let (before, _) = awake.get(&(step.counts.clone(), step.is_timer))?;
+        (*before < SHORT).then(|| step.nanos - before)
+    };
+    quantile(asleep.iter().filter_map(of).collect(), 0.5).unwrap_or(0.0).max(0.0)
 }
 
 /// A distribution for the simulator.

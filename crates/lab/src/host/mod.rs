@@ -60,8 +60,10 @@ pub fn measure(
 ) -> Result<Measured, HostError> {
     let samples = cores::run(providers, extent, report)?;
     let drivers = drivers::measure(extent)?;
-    let server = fit::fit(&samples.server, &samples.server_asleep).ok_or(HostError::TooFew("the server"))?;
-    let client = fit::fit(&samples.client, &samples.client_asleep).ok_or(HostError::TooFew("the client"))?;
+    let server = fit::fit(&samples.server, &samples.server_asleep, &samples.server_deep)
+        .ok_or(HostError::TooFew("the server"))?;
+    let client = fit::fit(&samples.client, &samples.client_asleep, &samples.client_deep)
+        .ok_or(HostError::TooFew("the client"))?;
     let with_drivers = |fitted: &fit::Fitted, names: &[&str]| {
         let mut costs: BTreeMap<String, f64> =
             names.iter().zip(&fitted.costs).map(|(name, cost)| ((*name).to_owned(), *cost)).collect();
@@ -70,8 +72,8 @@ pub fn measure(
         costs.insert("turn".to_owned(), drivers.turn);
         costs.insert("receive".to_owned(), drivers.receive);
         costs.insert("send".to_owned(), drivers.send);
-        costs.insert("cold".to_owned(), drivers.cold + fitted.cold.0);
-        costs.insert("cold_share".to_owned(), fitted.cold.1 - 1.0);
+        costs.insert("cold".to_owned(), drivers.cold + fitted.cold);
+        costs.insert("cold_deep".to_owned(), drivers.cold_deep + fitted.cold_deep);
         costs.retain(|_, cost| *cost > 0.0);
         costs.values_mut().for_each(|cost| *cost = rounded(*cost));
         costs
@@ -98,6 +100,8 @@ pub fn measure(
         scheduler: SchedulerCosts {
             wake: drivers.latency,
             wake_asleep: Some(drivers.latency_asleep),
+            asleep: cores::PAUSE.as_secs_f64() * 1e9,
+            deep: cores::LONG_PAUSE.as_secs_f64() * 1e9,
             ..SchedulerCosts::default()
         },
         server: with_drivers(&server, &taktwerk_sim::host::costs::server_names()),

@@ -97,6 +97,8 @@ pub struct SchedulerCosts {
     pub wake_asleep: Option<Cost>,
     /// How long a processor has to be idle until it sleeps, and its caches are cold, in nanoseconds.
     pub asleep: f64,
+    /// After which time it has lost all of its caches, in nanoseconds.
+    pub deep: f64,
     /// How long a thread keeps a processor that others wait for, in nanoseconds.
     pub slice: f64,
     /// Factor by which one piece of work differs from its mean.
@@ -106,7 +108,7 @@ pub struct SchedulerCosts {
 impl Default for SchedulerCosts {
     fn default() -> Self {
         let (wake, noise) = (Cost::Fixed(0.0), Cost::Fixed(1.0));
-        Self { wake, wake_asleep: None, asleep: 1e6, slice: 3e6, noise }
+        Self { wake, wake_asleep: None, asleep: 4e6, deep: 1e8, slice: 3e6, noise }
     }
 }
 
@@ -127,8 +129,8 @@ pub struct HostProfile {
     /// The operating system's part.
     #[serde(default)]
     pub scheduler: SchedulerCosts,
-    /// Per counter of the server's `Work`, and of its driver: `wake`, `turn`, `receive`, `send`, `timer`, `cold` (what a turn
-    /// takes longer after the processor has slept) and `cold_share` (by which share of itself the core's work does).
+    /// Per counter of the server's `Work`, and of its driver: `wake`, `turn`, `receive`, `send`, `timer`, and `cold` and
+    /// `cold_deep`: what a turn takes longer after the processor has slept, for `asleep` and for `deep`.
     #[serde(default)]
     pub server: BTreeMap<String, f64>,
     /// Per counter of the client's `Work`, and of its driver, as for the server.
@@ -196,6 +198,10 @@ impl HostProfile {
         let asleep = self.scheduler.asleep;
         if !(1e3..=1e9).contains(&asleep) {
             return wrong("scheduler.asleep".into(), asleep.to_string(), "from 1000 to 1000000000 ns");
+        }
+        let deep = self.scheduler.deep;
+        if !(asleep * 2.0..=1e10).contains(&deep) {
+            return wrong("scheduler.deep".into(), deep.to_string(), "at least twice scheduler.asleep, at most 1e10 ns");
         }
         let costs = [("server", &self.server), ("client", &self.client)];
         for (section, costs) in costs {

@@ -70,6 +70,8 @@ pub(crate) struct Connection {
     pub(crate) refilled: Instant,
     /// Chunks sent that are counted.
     pub(crate) chunks_counted: u32,
+    /// Bytes that wait to be sent and are in the work counters already.
+    pub(crate) unsent_counted: usize,
     /// The change of the trust lists as of which the peer's certificate was accepted.
     pub(crate) trusted_at: u64,
     /// The same of a handshake under way.
@@ -117,6 +119,7 @@ impl Connection {
             allowance: 0,
             refilled: Instant::ZERO,
             chunks_counted: 0,
+            unsent_counted: 0,
             trusted_at: 0,
             checked_at: 0,
             tried: None,

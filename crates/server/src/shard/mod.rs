@@ -404,6 +404,7 @@ impl Shard {
             let Some(connection) = self.connections.get_mut(id.0) else { continue };
             connection.is_scheduled = false;
             if connection.unsent_len() > 0 && !connection.is_blocked() {
+                count_made(connection, &mut self.work);
                 return Some(id);
             }
         }
@@ -421,7 +422,7 @@ impl Shard {
     pub fn sent(&mut self, id: ConnectionId, len: usize) {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         let budget = self.shared.config().limits.send_budget;
-        count_sent(connection, len, &mut self.work);
+        connection.unsent_counted = connection.unsent_counted.saturating_sub(len);
         let was_over = connection.unsent_len() > budget;
         connection.on_sent(len, &mut self.output.buffers);
         connection.account_unsent();
@@ -594,9 +595,12 @@ fn first_subscription_id(index: usize, shards: usize, entropy: &mut dyn Entropy)
     u32::try_from(rounds * shards + index as u64 + 1).unwrap_or(1)
 }
 
-/// Counts what was sent.
+/// Counts what has been made since the last call and is handed to the driver now: with the step that it was made in.
 #[inline]
-fn count_sent(connection: &mut Connection, len: usize, work: &mut Work) {
+fn count_made(connection: &mut Connection, work: &mut Work) {
+    let unsent = connection.unsent_len();
+    let len = unsent.saturating_sub(connection.unsent_counted);
+    connection.unsent_counted = unsent;
     let sent = connection.channel.chunks_sent();
     let chunks = u64::from(sent.wrapping_sub(connection.chunks_counted));
     connection.chunks_counted = sent;

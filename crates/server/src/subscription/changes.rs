@@ -55,6 +55,7 @@ impl Engine {
         // Bounded, so that a writer in a tight loop cannot hold the shard here.
         for _ in 0..self.store.queued_len(self.shard) {
             let Some(queued) = self.store.pop_queued(self.shard) else { break };
+            self.work.writes_queued += 1;
             let mut index = self.watch.first(queued.slot as usize);
             while let Some(item) = self.items.get(index as usize) {
                 let (here, wants) = (index, item.group == EVERY_WRITE);

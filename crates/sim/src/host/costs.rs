@@ -1,5 +1,6 @@
 //! A host profile, ready to compute with.
 
+use super::machine::{Cold, nanoseconds};
 use core::time::Duration;
 use std::collections::BTreeMap;
 use taktwerk_client::Work as ClientWork;
@@ -22,23 +23,54 @@ pub struct DriverCosts {
     pub timer: f64,
     /// What a turn takes longer after the processor has slept.
     pub cold: f64,
-    /// By which share of itself the core's work takes longer then.
-    pub cold_share: f64,
+    /// The same after a long sleep.
+    pub cold_deep: f64,
+}
+
+impl DriverCosts {
+    pub(crate) fn cold(&self) -> Cold {
+        let asleep = nanoseconds(self.cold);
+        Cold { asleep, deep: nanoseconds(self.cold_deep).max(asleep) }
+    }
 }
 
 /// The names of the fields of [`DriverCosts`], in their order.
-pub const DRIVER_NAMES: [&str; 7] = ["wake", "turn", "receive", "send", "timer", "cold", "cold_share"];
+pub const DRIVER_NAMES: [&str; 7] = ["wake", "turn", "receive", "send", "timer", "cold", "cold_deep"];
+
+/// Bytes of messages that are signed or encrypted with symmetric keys, received and sent: a price on top of that of bytes.
+const SEALED_NAMES: [&str; 2] = ["sealed_bytes_received", "sealed_bytes_sent"];
+const SERVER_COUNT: usize = ServerWork::NAMES.len() + SEALED_NAMES.len();
+const CLIENT_COUNT: usize = ClientWork::NAMES.len() + SEALED_NAMES.len();
 
 /// The counters of a server's work, as profiles name them.
 #[must_use]
 pub fn server_names() -> Vec<&'static str> {
-    ServerWork::NAMES.to_vec()
+    ServerWork::NAMES.into_iter().chain(SEALED_NAMES).collect()
 }
 
 /// The counters of a client's work, as profiles name them.
 #[must_use]
 pub fn client_names() -> Vec<&'static str> {
-    ClientWork::NAMES.to_vec()
+    ClientWork::NAMES.into_iter().chain(SEALED_NAMES).collect()
+}
+
+/// What a server has done, in the order of [`server_names`].
+#[must_use]
+pub fn server_counts(work: &ServerWork) -> Vec<u64> {
+    let sealed = sealed(work.signatures, work.bytes_received, work.bytes_sent);
+    work.counts().into_iter().chain(sealed).collect()
+}
+
+/// What a client has done, in the order of [`client_names`].
+#[must_use]
+pub fn client_counts(work: &ClientWork) -> Vec<u64> {
+    let sealed = sealed(work.signatures, work.bytes_received, work.bytes_sent);
+    work.counts().into_iter().chain(sealed).collect()
+}
+
+/// A step with signatures serves connections that have them.
+const fn sealed(signatures: u64, received: u64, sent: u64) -> [u64; 2] {
+    if signatures > 0 { [received, sent] } else { [0, 0] }
 }
 
 /// Costs of a machine's work.
@@ -49,11 +81,12 @@ pub struct Costs {
     pub(crate) wake: Cost,
     pub(crate) wake_asleep: Option<Cost>,
     pub(crate) asleep: Duration,
+    pub(crate) deep: Duration,
     pub(crate) noise: Cost,
     pub(crate) server: DriverCosts,
-    server_work: [f64; ServerWork::NAMES.len()],
+    server_work: [f64; SERVER_COUNT],
     pub(crate) client: DriverCosts,
-    client_work: [f64; ClientWork::NAMES.len()],
+    client_work: [f64; CLIENT_COUNT],
     jobs: BTreeMap<String, Cost>,
     client_jobs: BTreeMap<String, Cost>,
 }
@@ -65,14 +98,15 @@ impl Costs {
     /// A value makes no sense, or its name is not known: the profile is of another version.
     pub fn new(profile: &HostProfile) -> Result<Self, ProfileError> {
         profile.check()?;
-        let (server, server_work) = split("server", &profile.server, ServerWork::NAMES)?;
-        let (client, client_work) = split("client", &profile.client, ClientWork::NAMES)?;
+        let (server, server_work) = split("server", &profile.server, &server_names())?;
+        let (client, client_work) = split("client", &profile.client, &client_names())?;
         Ok(Self {
             cores: profile.machine.cores,
             slice: Duration::from_nanos(profile.scheduler.slice as u64),
             wake: profile.scheduler.wake.clone(),
             wake_asleep: profile.scheduler.wake_asleep.clone(),
             asleep: Duration::from_nanos(profile.scheduler.asleep as u64),
+            deep: Duration::from_nanos(profile.scheduler.deep as u64),
             noise: profile.scheduler.noise.clone(),
             server,
             server_work,
@@ -86,13 +120,15 @@ impl Costs {
     /// Nanoseconds of a server's work, without its driver's.
     #[must_use]
     pub fn of_server(&self, work: &ServerWork) -> f64 {
-        sum(&self.server_work, &work.counts())
+        let sealed = sealed(work.signatures, work.bytes_received, work.bytes_sent);
+        sum(&self.server_work, work.counts().into_iter().chain(sealed))
     }
 
     /// Nanoseconds of a client's work, without its driver's.
     #[must_use]
     pub fn of_client(&self, work: &ClientWork) -> f64 {
-        sum(&self.client_work, &work.counts())
+        let sealed = sealed(work.signatures, work.bytes_received, work.bytes_sent);
+        sum(&self.client_work, work.counts().into_iter().chain(sealed))
     }
 
     /// The part of [`Self::of_client`] that comes behind the delivery: applications get values as they are decoded.
@@ -132,14 +168,14 @@ pub fn client_job_name(job: &CryptoJob) -> String {
     }
 }
 
-fn sum<const N: usize>(costs: &[f64; N], counts: &[u64; N]) -> f64 {
-    costs.iter().zip(counts).map(|(cost, count)| cost * *count as f64).sum()
+fn sum(costs: &[f64], counts: impl Iterator<Item = u64>) -> f64 {
+    costs.iter().zip(counts).map(|(cost, count)| cost * count as f64).sum()
 }
 
 fn split<const N: usize>(
     section: &str,
     all: &BTreeMap<String, f64>,
-    names: [&str; N],
+    names: &[&str],
 ) -> Result<(DriverCosts, [f64; N]), ProfileError> {
     for (name, cost) in all {
         if !names.contains(&name.as_str()) && !DRIVER_NAMES.contains(&name.as_str()) {
@@ -151,8 +187,10 @@ fn split<const N: usize>(
         }
     }
     let cost = |name: &str| all.get(name).copied().unwrap_or(0.0);
-    let [wake, turn, receive, send, timer, cold, cold_share] = DRIVER_NAMES.map(cost);
-    Ok((DriverCosts { wake, turn, receive, send, timer, cold, cold_share }, names.map(cost)))
+    let mut work = [0.0; N];
+    work.iter_mut().zip(names).for_each(|(price, name)| *price = cost(name));
+    let [wake, turn, receive, send, timer, cold, cold_deep] = DRIVER_NAMES.map(cost);
+    Ok((DriverCosts { wake, turn, receive, send, timer, cold, cold_deep }, work))
 }
 
 #[cfg(test)]
@@ -165,12 +203,18 @@ mod tests {
         let mut profile = HostProfile::free(2);
         profile.server.insert("operations".into(), 30.0);
         profile.server.insert("bytes_sent".into(), 0.5);
+        profile.server.insert("signatures".into(), 7.0);
+        profile.server.insert("sealed_bytes_sent".into(), 2.0);
         profile.server.insert("send".into(), 4_000.0);
         profile.jobs.insert("open-channel/Basic256Sha256".into(), Cost::Fixed(7e5));
         let costs = Costs::new(&profile).unwrap();
         let mut work = ServerWork::default();
         (work.operations, work.bytes_sent) = (10, 100);
         assert_eq!(costs.of_server(&work), 350.0);
+        work.signatures = 2;
+        assert_eq!(costs.of_server(&work), 350.0 + 100.0 * 2.0 + 2.0 * 7.0);
+        assert_eq!(server_counts(&work).len(), server_names().len());
+        assert_eq!(server_counts(&work).last(), Some(&100));
         assert_eq!(costs.server.send, 4_000.0);
         let kind = JobKind::OpenChannel(SecurityPolicy::Basic256Sha256);
         assert_eq!(costs.of_job(kind), Some(&Cost::Fixed(7e5)));

@@ -63,8 +63,6 @@ struct Thread {
     /// Nanoseconds that it has run, moved forward when it wakes.
     runtime: u64,
     used: Duration,
-    /// How cold its processor was when it woke: 0 if it had just been used, 1 if it slept.
-    coldness: f64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -72,6 +70,13 @@ struct Run {
     thread: ThreadId,
     since: Instant,
     number: u64,
+}
+
+/// What a turn takes longer after its processor has slept, and after a long sleep.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Cold {
+    pub(crate) asleep: Duration,
+    pub(crate) deep: Duration,
 }
 
 /// A piece of time that a thread had a processor.
@@ -172,7 +177,6 @@ impl Machine {
             remaining: Duration::ZERO,
             runtime: self.floor,
             used: Duration::ZERO,
-            coldness: 0.0,
         };
         if let Some(id) = self.spare.pop()
             && let Some(place) = self.threads.get_mut(id.0 as usize)
@@ -197,7 +201,7 @@ impl Machine {
     pub(crate) fn wake_competitor(&mut self, number: u32, queue: &mut EventQueue<Event>) {
         let Some((competitor, thread)) = self.competitors.get(number as usize).copied() else { return };
         let burst = self.varied(competitor.burst);
-        self.start(thread, burst, Duration::ZERO, queue);
+        self.start(thread, burst, Cold::default(), queue);
     }
 
     /// A competitor has worked: it sleeps, or goes on at once if it never does.
@@ -236,19 +240,8 @@ impl Machine {
         self.spare.push(id);
     }
 
-    /// How cold the processor was when this thread woke, from 0 to 1.
-    pub(crate) fn coldness(&self, id: ThreadId) -> f64 {
-        self.thread(id).map_or(0.0, |thread| thread.coldness)
-    }
-
-    /// Wakes a sleeping thread, which then works for `cost`, and longer by up to `cold` the longer its processor was idle.
-    pub(crate) fn start(
-        &mut self,
-        id: ThreadId,
-        cost: Duration,
-        cold: Duration,
-        queue: &mut EventQueue<Event>,
-    ) {
+    /// Wakes a sleeping thread, which then works for `cost`, and for longer the longer its processor was idle.
+    pub(crate) fn start(&mut self, id: ThreadId, cost: Duration, cold: Cold, queue: &mut EventQueue<Event>) {
         let slice = u64::try_from(self.costs.slice.as_nanos()).unwrap_or(u64::MAX);
         let lag = self.floor.saturating_sub(slice / 2);
         let Some(thread) = self.thread_mut(id) else { return };
@@ -257,7 +250,6 @@ impl Machine {
             return;
         }
         thread.remaining = cost;
-        thread.coldness = 0.0;
         // One that has slept does not get back all that it has missed.
         thread.runtime = thread.runtime.max(lag);
         let runtime = thread.runtime;
@@ -265,14 +257,17 @@ impl Machine {
             let costs = Arc::clone(&self.costs);
             let idle = self.idle_since.get(core).map_or(Duration::ZERO, |since| queue.now().since(*since));
             let coldness = (idle.as_secs_f64() / costs.asleep.as_secs_f64()).min(1.0);
+            // Caches are lost to others bit by bit: from once asleep on with the logarithm of the time.
+            let (asleep, deep) = (costs.asleep.as_secs_f64(), costs.deep.as_secs_f64());
+            let share = ((idle.as_secs_f64() / asleep).ln() / (deep / asleep).ln()).clamp(0.0, 1.0);
             let latency = self.draw(&costs.wake);
             let latency = match &costs.wake_asleep {
                 Some(asleep) => latency.mul_f64(1.0 - coldness) + self.draw(asleep).mul_f64(coldness),
                 None => latency,
             };
             if let Some(thread) = self.thread_mut(id) {
-                thread.remaining += cold.mul_f64(coldness);
-                thread.coldness = coldness;
+                thread.remaining += cold.asleep.mul_f64(coldness);
+                thread.remaining += cold.deep.saturating_sub(cold.asleep).mul_f64(share);
             }
             let core = u32::try_from(core).unwrap_or(u32::MAX);
             return self.run(core, id, queue.now() + latency, queue);

@@ -1,6 +1,6 @@
 //! Worker threads of a server for its slow jobs.
 
-use super::machine::{Machine, Owner, ThreadId, nanoseconds};
+use super::machine::{Machine, Owner, ThreadId};
 use crate::event::Event;
 use crate::queue::EventQueue;
 use core::time::Duration;
@@ -66,7 +66,7 @@ impl Pools {
         };
         let max = THREADS_MAX.get(at).copied().unwrap_or(1);
         let wake = machine.costs.server.wake;
-        let cold = nanoseconds(machine.costs.server.cold);
+        let cold = machine.costs.server.cold();
         let cost = priced.cost + machine.noisy(wake);
         if let Some(worker) = workers.iter_mut().find(|worker| worker.job.is_none()) {
             worker.job = Some(priced);

@@ -487,7 +487,7 @@ impl ServerHost {
             return;
         };
         let cost = machine.costs.server.wake + machine.costs.server.turn;
-        let cold = nanoseconds(machine.costs.server.cold);
+        let cold = machine.costs.server.cold();
         let mut woken = 0u64;
         for (shard, runner) in (0..).zip(&mut running.runners) {
             let has_work = !runner.inputs.is_empty() || runner.is_due(now) || !runner.resumable().is_empty();
@@ -584,12 +584,14 @@ impl ServerHost {
             self.arm_sleepers(fabric);
             return None;
         }
+        // What it says belongs to the step in which it was made.
+        while let Some(id) = runner.shard.poll_transmit() {
+            runner.outgoing.push_back(id);
+        }
         let work = runner.shard.take_work();
         fabric.meter_end(Piece::Server(&work, name == "timer"));
-        let thread = self.runner(number)?.thread?;
-        let machine = fabric.machine(machine)?;
-        nanos += costs.of_server(&work) * (1.0 + costs.server.cold_share * machine.coldness(thread));
-        Some((machine.noisy(nanos), name))
+        nanos += costs.of_server(&work);
+        Some((fabric.machine(machine)?.noisy(nanos), name))
     }
 
     pub(crate) fn check(&self, fabric: &mut Fabric) {

@@ -12,7 +12,7 @@ struct Bench {
     /// Who was done when, in microseconds from the start.
     done: Vec<(u32, u64)>,
     /// What work takes longer on a processor that has slept.
-    cold: Duration,
+    cold: Cold,
 }
 
 fn micros(count: u64) -> Duration {
@@ -30,7 +30,7 @@ impl Bench {
             queue: EventQueue::new(START),
             plans: Vec::new(),
             done: Vec::new(),
-            cold: Duration::ZERO,
+            cold: Cold::default(),
         }
     }
 
@@ -124,23 +124,30 @@ fn a_processor_that_has_slept_wakes_later_and_works_slower() {
         profile.scheduler.wake_asleep = Some(Cost::Fixed(50_000.0));
         profile.scheduler.asleep = 1e6;
     });
-    bench.cold = micros(20);
+    bench.cold = Cold { asleep: micros(20), deep: micros(20) };
     bench.begin(&[100]);
     bench.run_until(270);
     assert_eq!(bench.done, [(0, 170)], "nothing has run for a second");
     assert_eq!(bench.machine.used(), micros(120));
     // It was idle for half of the time that it takes to fall asleep: half as cold.
     bench.run_until(670);
-    let half = bench.begin(&[100]);
+    bench.begin(&[100]);
     bench.run_until(1_000);
     assert_eq!(bench.done[1], (1, 810), "{:?}", bench.done);
-    assert!((bench.machine.coldness(half) - 0.5).abs() < 1e-9);
-    // It has just been used.
-    bench.begin(&[1_000]);
-    bench.run_until(1_500);
-    let warm = bench.begin(&[10]);
-    bench.run_until(3_000);
-    assert_eq!(bench.machine.coldness(warm), 0.0);
+}
+
+#[test]
+fn a_long_sleep_costs_more() {
+    let mut bench = Bench::new(1, |profile| {
+        (profile.scheduler.asleep, profile.scheduler.deep) = (1e6, 1e8);
+    });
+    bench.cold = Cold { asleep: micros(20), deep: micros(100) };
+    bench.begin(&[100]);
+    bench.run_until(10_200);
+    bench.begin(&[100]);
+    bench.run_until(20_000);
+    // 1 s: as cold as it gets. 10 ms: halfway between asleep and deep, as logarithms go.
+    assert_eq!(bench.done, [(0, 200), (1, 10_360)]);
 }
 
 #[test]

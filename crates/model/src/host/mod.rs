@@ -201,7 +201,11 @@ impl HostProfile {
         }
         let deep = self.scheduler.deep;
         if !(asleep * 2.0..=1e10).contains(&deep) {
-            return wrong("scheduler.deep".into(), deep.to_string(), "at least twice scheduler.asleep, at most 1e10 ns");
+            return wrong(
+                "scheduler.deep".into(),
+                deep.to_string(),
+                "at least twice scheduler.asleep, at most 1e10 ns",
+            );
         }
         let costs = [("server", &self.server), ("client", &self.client)];
         for (section, costs) in costs {

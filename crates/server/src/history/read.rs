@@ -547,19 +547,16 @@ fn raw(
             rest = Some(RawPosition { next, ..position.clone() });
         }
     }
-    if rest.is_none() && position.end_bound {
-        let end = position.end.unwrap_or(position.next);
+    let end = position.end.unwrap_or(position.next);
+    let is_at_end =
+        |value: &HistoryValue| value.source == end && value.status != StatusCode::BAD_BOUND_NOT_FOUND;
+    // A range of no length has its one value already, and needs no page for another one.
+    if rest.is_none() && position.end_bound && !values.last().is_some_and(is_at_end) {
         if values.len() < max {
             let before = values.len();
             store.read(node, from(end, order), order, 1, &mut values)?;
             if values.len() == before {
                 values.push(no_bound(end));
-            } else if before > 0
-                && values.get(before).map(|value| value.source)
-                    == values.get(before - 1).map(|value| value.source)
-            {
-                // A range of no length has its one value already.
-                values.pop();
             }
         } else {
             rest = Some(RawPosition { only_bound: true, ..position.clone() });

@@ -299,6 +299,16 @@ fn many_times_and_intervals_without_values_are_answered_in_pieces() {
     assert_eq!(pages(&|s, c, p| read(s, c, &notes, vec![node(1, &p)], false).unwrap().remove(0)), (4, 0));
 }
 
+#[test]
+fn a_point_in_time_with_bounds_is_one_page() {
+    let (mut server, mut client, _) = server();
+    for time in [5, 10, 15, 100, 120] {
+        let whole = all(&mut server, &mut client, &raw(Some(time), Some(time), 0, true)).0;
+        let paged = all(&mut server, &mut client, &raw(Some(time), Some(time), 1, true)).0;
+        assert_eq!(whole, paged, "{time}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
     #[test]

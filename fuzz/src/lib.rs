@@ -56,6 +56,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("gateway_queue", targets::gateway::queue),
     ("gateway_mqtt", targets::gateway::mqtt),
     ("gateway_program", targets::gateway::program),
+    ("gateway_text", targets::gateway::text),
     ("gateway_modbus", targets::gateway::modbus),
     ("gateway_configuration", targets::gateway::configuration),
 ];

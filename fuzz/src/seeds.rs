@@ -517,6 +517,7 @@ fn write_seeds() {
         ("gateway_queue", gateway::queue()),
         ("gateway_mqtt", gateway::mqtt()),
         ("gateway_program", gateway::program()),
+        ("gateway_text", gateway::text()),
         ("gateway_modbus", gateway::modbus()),
         ("gateway_configuration", gateway::configuration()),
     ];

@@ -1,6 +1,7 @@
 //! A gateway as its file describes it.
 
 use crate::adapter::calculation::Calculation;
+use crate::adapter::file::{Log, WholeFile};
 use crate::adapter::http::Http;
 use crate::adapter::modbus::Modbus;
 use crate::adapter::mqtt::Mqtt;
@@ -138,9 +139,11 @@ macro_rules! kind {
 
 const SECOND: Option<Duration> = Some(Duration::from_secs(1));
 
-const KINDS: [SourceKind; 9] = [
+const KINDS: [SourceKind; 11] = [
     kind!("calculation", SECOND, Calculation),
+    kind!("file", SECOND, WholeFile),
     kind!("http", SECOND, Http),
+    kind!("log", None, Log),
     kind!("modbus", SECOND, Modbus),
     kind!("mqtt", None, Mqtt),
     kind!("opcua", None, OpcUa),

@@ -7,7 +7,7 @@
 //!   lines; [`tag`]: what every tag has; [`value`]: types and conversions;
 //! - [`settings`]: what every source has; [`source`]: what a source is; [`adapter`]: the kinds of sources; [`fault`]: why one
 //!   does not work; [`connect`], [`tls`], [`mqtt`], [`http`], [`opcua`], [`sparkplug`]: connections and messages; `database`:
-//!   connections to PostgreSQL; [`json_path`], [`json_time`]: values within JSON; [`table`]: tags as CSV; [`template`]: tags
+//!   connections to PostgreSQL; [`json_path`], [`json_time`]: values within JSON; [`lines`], [`extract`]: lines, and values within texts; [`table`]: tags as CSV; [`template`]: tags
 //!   of a type of device;
 //! - [`feed`]: where readings go: scaling, deadband, budget, quality; [`plant`]: nodes; [`statistics`]: counters;
 //! - [`destination`]: where values are sent, with a queue on disk for each destination;
@@ -25,6 +25,7 @@ pub mod connect;
 mod database;
 pub mod destination;
 pub mod discover;
+pub mod extract;
 pub mod fault;
 pub mod feed;
 pub mod fields;
@@ -35,6 +36,7 @@ pub mod init;
 pub mod json_path;
 pub mod json_time;
 pub mod lease;
+pub mod lines;
 pub mod mqtt;
 pub mod offer;
 pub mod opcua;

@@ -60,6 +60,20 @@ pub(super) fn program() -> Seeds {
     ])
 }
 
+/// A format, a type, a place, a time, the longest line, the size of pieces, and a file.
+pub(super) fn text() -> Seeds {
+    let seed = |head: [u8; 2], place: &str, time: &str, file: &str| {
+        [&head[..], &piece(place), &piece(time), &[40, 3], file.as_bytes()].concat()
+    };
+    numbered([
+        seed([0, 10], "T=(?<value>[-0-9.]+)", "", "T=21.5\r\nnothing\nT=x\n"),
+        seed([0, 11], "(?<time>\\S+) (\\w+)$", "", "2026-01-01T12:00:00Z on\n1767268800 off\n"),
+        seed([1, 10], "$.a.b[0]", "$.t", "{\"a\":{\"b\":[1.5]},\"t\":1700000000}\n"),
+        seed([2, 4], "b", "a", "a;b\n1700000000;7\n1700000001;\"8\"\n"),
+        seed([2, 6], "2", "1", "\u{feff}a;b\n2026-01-01T12:00:00Z;-1;x\n"),
+    ])
+}
+
 /// An address, then points with the registers that a device gives.
 pub(super) fn modbus() -> Seeds {
     let words: Vec<u8> = (0..40).collect();

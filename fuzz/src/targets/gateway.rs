@@ -15,8 +15,12 @@ use taktwerk_gateway::destination::Batch;
 use taktwerk_gateway::destination::block::{self, Builder, Record};
 use taktwerk_gateway::destination::pattern::Pattern;
 use taktwerk_gateway::destination::template::{Template, json_text};
+use taktwerk_gateway::extract::{Extractor, Format as TextFormat};
+use taktwerk_gateway::fields::Fields;
 use taktwerk_gateway::import::{self, Wishes};
 use taktwerk_gateway::json_path::JsonPath;
+use taktwerk_gateway::lines::Lines;
+use taktwerk_gateway::tag::Tag;
 use taktwerk_gateway::value::{Kind, TYPES, to_json};
 use taktwerk_gateway::{GatewayConfig, table};
 use taktwerk_types::{BuiltInType, DataValue, StatusCode};
@@ -97,6 +101,46 @@ pub fn program(data: &[u8]) {
     };
     for entry in entries.into_iter().flatten().flatten() {
         let Some(reading) = entry.reading(kind) else { continue };
+        if reading.status.is_bad() {
+            assert!(reading.value.is_empty());
+        } else {
+            assert_type(kind, &reading.value);
+        }
+    }
+}
+
+/// Files of other programs: lines in pieces, and values in texts, JSON and rows.
+pub fn text(data: &[u8]) {
+    let mut input = Input::new(data);
+    let format = input.pick(&[TextFormat::Text, TextFormat::Json, TextFormat::Csv(b';')]);
+    let kind = input.pick(&TYPES);
+    let text = |input: &mut Input<'_>| String::from_utf8_lossy(input.piece()).into_owned();
+    let key = match format {
+        TextFormat::Text => "pattern",
+        TextFormat::Json => "json",
+        TextFormat::Csv(_) => "column",
+    };
+    let cells = [("source", "s".to_owned()), ("name", "T".to_owned()), ("type", kind.0.to_owned())];
+    let own = [(key, text(&mut input)), ("time", text(&mut input))];
+    let cells = cells.into_iter().chain(own).map(|(key, cell)| (key.to_owned(), cell));
+    let mut fields = Fields::of_cells(Path::new("t.csv"), 1, cells);
+    let tag = Tag::take(&mut fields).expect("these settings are right");
+    let mut extractor = Extractor::new(format);
+    extractor.set_columns(vec!["a".to_owned(), "b".to_owned()]);
+    let Ok(kind) = extractor.add_tag(&tag, &mut fields) else { return };
+    let most = usize::from(input.byte());
+    let cut = usize::from(input.byte()) + 1;
+    let rest = input.rest();
+    let split = |size: usize| {
+        let (mut lines, mut found) = (Lines::new(most), Vec::new());
+        let dropped: u64 = rest.chunks(size).map(|piece| lines.push(piece, &mut found)).sum();
+        (found, dropped)
+    };
+    let whole = split(rest.len().max(1));
+    assert_eq!(split(cut), whole, "lines are the same however they are cut");
+    let texts = whole.0.iter().filter_map(|line| extractor.line(line)).flatten().map(|(_, reading)| reading);
+    let file = extractor.whole(&String::from_utf8_lossy(rest)).unwrap_or_default();
+    for reading in texts.chain(file) {
         if reading.status.is_bad() {
             assert!(reading.value.is_empty());
         } else {

@@ -1,6 +1,7 @@
 //! The kinds of sources, one module each.
 
 pub mod calculation;
+pub mod file;
 pub mod http;
 pub mod modbus;
 pub mod mqtt;

@@ -1,0 +1,270 @@
+//! Files that other programs write: whole files that are read at an interval, and lines that are appended to them.
+//!
+//! - `work`: reading that may hang, with a deadline; `tail`: the lines that are appended to a file.
+
+pub mod tail;
+mod work;
+
+use crate::extract::Extractor;
+use crate::fault::{Fault, plain};
+use crate::feed::{Feed, Reading, Writes};
+use crate::fields::{Fields, Mistake, Setting};
+use crate::settings::SourceSettings;
+use crate::source::{Adapter, Advice, Placement};
+use crate::statistics::Count;
+use crate::tag::{Access, Tag};
+use core::time::Duration;
+use futures_util::future::BoxFuture;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+use tail::{Start, Tail};
+use taktwerk_types::UtcTime;
+use tokio::time::{MissedTickBehavior, interval};
+use work::Work;
+
+/// A file whose whole content is read at an interval.
+#[derive(Debug)]
+pub struct WholeFile {
+    place: Place,
+    size_max: u64,
+    unchanged_max: Option<Duration>,
+    work: Work<io::Result<(String, SystemTime)>>,
+}
+
+/// A file to which lines are appended.
+#[derive(Debug)]
+pub struct Log {
+    place: Place,
+    check_every: Duration,
+    tail: Arc<Mutex<Tail>>,
+    work: Work<io::Result<tail::Step>>,
+}
+
+/// What both have.
+#[derive(Debug)]
+struct Place {
+    path: PathBuf,
+    extractor: Extractor,
+}
+
+impl Place {
+    fn take(fields: &mut Fields, example: &str) -> Result<Self, Mistake> {
+        let (_, file) = fields.required("file", example)?;
+        let path = fields.path().parent().unwrap_or(Path::new("")).join(file);
+        let extractor = Extractor::take(fields, &path)?;
+        Ok(Self { path, extractor })
+    }
+
+    fn target(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    fn failed(&self, error: &io::Error) -> Fault {
+        Fault::other(self.target(), plain(error))
+    }
+
+    fn add_tag(&mut self, tag: &Tag, fields: &mut Fields) -> Result<Placement, Mistake> {
+        if tag.access == Access::ReadWrite {
+            return Err(fields.mistake("tags of files cannot be written", "use access = \"read\""));
+        }
+        self.extractor.add_tag(tag, fields).map(Placement::Variable)
+    }
+
+    /// A file that is not there yet may come later.
+    fn review(&self) -> Vec<Advice> {
+        if self.path.is_file() {
+            return Vec::new();
+        }
+        let problem = format!("there is no file {} now", self.path.display());
+        let hint = "check the path; it starts from the folder of this configuration".to_owned();
+        vec![Advice { position: None, key: "file", problem, hint }]
+    }
+}
+
+fn read(path: &Path, size_max: u64) -> io::Result<(String, SystemTime)> {
+    // Opening a pipe waits for its other end.
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("is no regular file"));
+    }
+    let file = std::fs::File::open(path)?;
+    let changed = file.metadata()?.modified()?;
+    let mut bytes = Vec::new();
+    // Files of the kernel (/proc, /sys) do not know their size.
+    file.take(size_max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > size_max {
+        return Err(io::Error::other(format!("has more than {size_max} bytes; set size_max")));
+    }
+    Ok((String::from_utf8_lossy(&bytes).into_owned(), changed))
+}
+
+impl WholeFile {
+    /// Takes the settings of a source.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn take(fields: &mut Fields, _: &SourceSettings) -> Result<Self, Mistake> {
+        Ok(Self {
+            place: Place::take(fields, "\"state.json\"")?,
+            size_max: fields.integer("size_max", 1, 64 << 20)?.unwrap_or(1 << 20),
+            unchanged_max: fields.span("unchanged_max")?,
+            work: Work::default(),
+        })
+    }
+
+    async fn look(&mut self, feed: &Feed) -> Result<Result<(), String>, Fault> {
+        let (path, size_max) = (self.place.path.clone(), self.size_max);
+        let deadline = feed.settings().deadline;
+        let done = self.work.within(deadline, &self.place.target(), move || read(&path, size_max)).await?;
+        let (text, changed) = done.map_err(|error| self.place.failed(&error))?;
+        feed.connected();
+        // A clock that was set back makes a file of the future, which is no old one.
+        let age = changed.elapsed().unwrap_or_default();
+        if self.unchanged_max.is_some_and(|most| age > most) {
+            // Nobody writes it any more: its values become stale, then lost.
+            return Ok(Ok(()));
+        }
+        let changed = changed.duration_since(SystemTime::UNIX_EPOCH).ok().map(UtcTime::from_unix);
+        // The file's time is that of its values only where somebody writes it.
+        let changed = changed.filter(|_| self.unchanged_max.is_some());
+        let readings = match self.place.extractor.whole(&text) {
+            Ok(readings) => readings,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let timed = |reading: Reading| {
+            let time = reading.time.or(changed);
+            reading.at(time)
+        };
+        feed.deliver(readings.into_iter().map(timed).enumerate());
+        Ok(Ok(()))
+    }
+
+    async fn session(&mut self, feed: &Feed, writes: &mut Writes) -> Result<(), Fault> {
+        let mut ticks = interval(feed.settings().interval.unwrap_or(Duration::from_secs(1)));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut was_wrong = false;
+        loop {
+            tokio::select! {
+                _ = writes.next() => feed.statistics().add(Count::WriteErrors, 1),
+                _ = ticks.tick() => {
+                    feed.statistics().add(Count::Requests, 1);
+                    match self.look(feed).await? {
+                        Ok(()) => was_wrong = false,
+                        // Once, it may be half written.
+                        Err(_) if !was_wrong => {
+                            feed.statistics().add(Count::Invalid, 1);
+                            was_wrong = true;
+                        }
+                        Err(reason) => return Err(Fault::other(self.place.target(), reason)),
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Log {
+    /// Takes the settings of a source.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn take(fields: &mut Fields, _: &SourceSettings) -> Result<Self, Mistake> {
+        let mut place = Place::take(fields, "\"/var/log/machine.log\"")?;
+        let start = fields.word("from", &[("end", Start::End), ("start", Start::Begin)])?;
+        let line_max = fields.integer("line_max", 1, 1 << 20)?.unwrap_or(16 << 10) as usize;
+        let check_every = fields.span("check_every")?.unwrap_or(Duration::from_millis(250));
+        if let Some((line, setting)) = fields.take("columns") {
+            let Setting::List(list) = setting else {
+                let hint = "write columns = [\"time\", \"temperature\"]";
+                return Err(fields.mistake_in(line, "columns", "this is no list", hint));
+            };
+            place.extractor.set_columns(list.iter().filter_map(|(_, name)| name.as_text()).collect());
+        }
+        let tail = Tail::new(place.path.clone(), start.unwrap_or(Start::End), line_max);
+        Ok(Self {
+            place,
+            // Faster burns a core.
+            check_every: check_every.max(Duration::from_millis(1)),
+            tail: Arc::new(Mutex::new(tail)),
+            work: Work::default(),
+        })
+    }
+
+    /// Reads what is new; gives whether there may be more at once.
+    async fn look(&mut self, feed: &Feed) -> Result<bool, Fault> {
+        let deadline = feed.settings().deadline;
+        let tail = Arc::clone(&self.tail);
+        let step = move || tail.lock().unwrap_or_else(PoisonError::into_inner).step();
+        let step = self.work.within(deadline, &self.place.target(), step).await?;
+        let step = step.map_err(|error| self.place.failed(&error))?;
+        feed.connected();
+        let (mut dropped, mut invalid) = (step.dropped, 0);
+        let mut readings = Vec::new();
+        for line in step.lines.iter().filter(|line| !line.trim().is_empty()) {
+            match self.place.extractor.line(line) {
+                None => invalid += 1,
+                Some(found) if found.is_empty() => dropped += 1,
+                Some(found) => readings.extend(found),
+            }
+        }
+        feed.statistics().add(Count::Dropped, dropped as usize);
+        feed.statistics().add(Count::Invalid, invalid);
+        if !readings.is_empty() {
+            feed.deliver(readings);
+        }
+        Ok(step.has_more)
+    }
+
+    async fn session(&mut self, feed: &Feed, writes: &mut Writes) -> Result<(), Fault> {
+        let mut ticks = interval(self.check_every);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        loop {
+            tokio::select! {
+                _ = writes.next() => feed.statistics().add(Count::WriteErrors, 1),
+                _ = ticks.tick() => {
+                    feed.statistics().add(Count::Requests, 1);
+                    while self.look(feed).await? {
+                        tokio::task::yield_now().await;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Adapter for WholeFile {
+    fn describe(&self) -> String {
+        format!("file {}", self.place.path.display())
+    }
+
+    fn add_tag(&mut self, tag: &Tag, fields: &mut Fields, _: usize) -> Result<Placement, Mistake> {
+        self.place.add_tag(tag, fields)
+    }
+
+    fn review(&self, _: &SourceSettings, _: &[String]) -> Vec<Advice> {
+        self.place.review()
+    }
+
+    fn run<'a>(&'a mut self, feed: &'a Feed, writes: &'a mut Writes) -> BoxFuture<'a, Result<(), Fault>> {
+        Box::pin(self.session(feed, writes))
+    }
+}
+
+impl Adapter for Log {
+    fn describe(&self) -> String {
+        format!("lines of {}", self.place.path.display())
+    }
+
+    fn add_tag(&mut self, tag: &Tag, fields: &mut Fields, _: usize) -> Result<Placement, Mistake> {
+        self.place.add_tag(tag, fields)
+    }
+
+    fn review(&self, _: &SourceSettings, _: &[String]) -> Vec<Advice> {
+        self.place.review()
+    }
+
+    fn run<'a>(&'a mut self, feed: &'a Feed, writes: &'a mut Writes) -> BoxFuture<'a, Result<(), Fault>> {
+        Box::pin(self.session(feed, writes))
+    }
+}

@@ -32,6 +32,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("server_sessions", targets::sessions::run),
     ("alarm_methods", targets::alarms::methods),
     ("alarm_stored", targets::alarms::stored),
+    ("file_methods", targets::files::methods),
     ("durable_log", targets::durable::log),
     ("history_stored", targets::history::stored),
     ("history_requests", targets::history::requests),

@@ -265,6 +265,22 @@ fn alarm_methods() -> Seeds {
     numbered(seeds)
 }
 
+/// Choices of the target of file methods: method, object, roles (1: Engineer), session (1: the first), then the arguments, the
+/// last of which is not replaced (1).
+fn file_methods() -> Seeds {
+    let call = |method: u8, object: u8, inputs: &[u8]| [&[method, object, 1, 1], inputs, &[1]].concat();
+    let (open, close, read) = (call(0, 2, &[2]), call(1, 2, &[1]), call(2, 2, &[1, 0]));
+    let (write, seek) = (call(3, 2, &[1, 1, 3, 65, 66, 67]), call(5, 2, &[1, 1]));
+    let temporary = [call(10, 1, &[]), call(2, 5, &[1, 0]), call(1, 5, &[1])].concat();
+    let committed = [call(11, 1, &[]), call(3, 5, &[1, 1, 2, 65, 66]), call(12, 1, &[1])].concat();
+    let created =
+        [call(7, 0, &[1, 1]), call(6, 3, &[3]), call(9, 0, &[5, 3, 1, 0]), call(8, 3, &[4])].concat();
+    let escapes = (4..12).map(|name| [call(7, 0, &[name, 1]), call(6, 3, &[name])].concat());
+    let mut seeds = vec![[&open[..], &write, &seek, &read, &close].concat(), temporary, committed, created];
+    seeds.extend(escapes);
+    numbered(seeds)
+}
+
 /// Choices of the query target: types with data, relations, pages, nodes that come and go.
 fn query_requests() -> Seeds {
     let types = [0, 2, 1, 1, 0, 1, 1, 0, 3, 0, 0, 0];
@@ -495,6 +511,7 @@ fn write_seeds() {
         ("server_bytes", server_bytes()),
         ("server_requests", server_requests()),
         ("alarm_methods", alarm_methods()),
+        ("file_methods", file_methods()),
         ("alarm_stored", numbered(crate::targets::alarms::stored_seeds())),
         ("durable_log", durable_log()),
         ("history_stored", history_stored()),

@@ -9,6 +9,7 @@ pub mod decode;
 mod driven;
 pub mod durable;
 pub mod dynamic;
+pub mod files;
 pub mod gateway;
 pub mod history;
 pub mod nodeset;

@@ -3,6 +3,7 @@
 use crate::adapter::calculation::Calculation;
 use crate::adapter::file::{Log, WholeFile};
 use crate::adapter::http::Http;
+use crate::adapter::line::Line;
 use crate::adapter::modbus::Modbus;
 use crate::adapter::mqtt::Mqtt;
 use crate::adapter::opcua::OpcUa;
@@ -139,10 +140,11 @@ macro_rules! kind {
 
 const SECOND: Option<Duration> = Some(Duration::from_secs(1));
 
-const KINDS: [SourceKind; 11] = [
+const KINDS: [SourceKind; 12] = [
     kind!("calculation", SECOND, Calculation),
     kind!("file", SECOND, WholeFile),
     kind!("http", SECOND, Http),
+    kind!("line", None, Line),
     kind!("log", None, Log),
     kind!("modbus", SECOND, Modbus),
     kind!("mqtt", None, Mqtt),

@@ -3,6 +3,7 @@
 pub mod calculation;
 pub mod file;
 pub mod http;
+pub mod line;
 pub mod modbus;
 pub mod mqtt;
 pub mod opcua;

@@ -1,0 +1,201 @@
+//! Devices that send texts over TCP: scales, scanners, and serial lines behind a serial device server.
+//!
+//! - `frame`: frames within bytes that come in pieces.
+
+pub mod frame;
+
+use crate::connect::{self, host_and_port, target};
+use crate::extract::Extractor;
+use crate::fault::Fault;
+use crate::feed::{Feed, Write, Writes};
+use crate::fields::{Fields, Mistake};
+use crate::lines::Lines;
+use crate::settings::SourceSettings;
+use crate::source::{Adapter, Placement};
+use crate::statistics::Count;
+use crate::tag::{Access, Tag};
+use crate::value::to_json;
+use core::time::Duration;
+use frame::Framer;
+use futures_util::future::BoxFuture;
+use serde_json::Value as Json;
+use std::path::Path;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
+
+/// The port of most serial device servers.
+const PORT: u16 = 4001;
+
+/// A device that sends texts.
+#[derive(Debug)]
+pub struct Line {
+    host: String,
+    port: u16,
+    framer: Framer,
+    poll: Option<String>,
+    poll_every: Duration,
+    silence_max: Option<Duration>,
+    extractor: Extractor,
+    /// What is sent when a client writes a tag, by its position.
+    writes: Vec<Option<String>>,
+}
+
+#[derive(Clone, Copy)]
+enum Framing {
+    Line,
+    StxEtx,
+    Fixed,
+}
+
+impl Line {
+    /// Takes the settings of a source.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn take(fields: &mut Fields, _: &SourceSettings) -> Result<Self, Mistake> {
+        let (line, address) = fields.required("address", "\"scale7:4001\"")?;
+        let hint = "write HOST or HOST:PORT, such as \"scale7:4001\"";
+        let (host, port) = host_and_port(&address, PORT)
+            .ok_or_else(|| fields.mistake_in(line, "address", format!("{address:?} is no address"), hint))?;
+        let most = fields.integer("frame_max", 1, 1 << 20)?.unwrap_or(4096) as usize;
+        let size = fields.integer("frame_bytes", 1, 1 << 20)?;
+        let words = [("line", Framing::Line), ("stx-etx", Framing::StxEtx), ("fixed", Framing::Fixed)];
+        let framer = match (fields.word("framing", &words)?.unwrap_or(Framing::Line), size) {
+            (Framing::Fixed, Some(size)) => Framer::Fixed { begun: Vec::new(), size: size as usize },
+            (Framing::Fixed, None) => {
+                return Err(fields.mistake("frame_bytes is missing", "write the bytes of a frame"));
+            }
+            (_, Some(_)) => {
+                let hint = "set framing = \"fixed\", or remove it";
+                return Err(fields.mistake("frame_bytes is for frames of a fixed length", hint));
+            }
+            (Framing::Line, None) => Framer::Lines(Lines::new(most)),
+            (Framing::StxEtx, None) => Framer::StxEtx { begun: None, most },
+        };
+        let poll = fields.text("poll")?;
+        let poll_every = fields.span("poll_every")?;
+        if poll.is_none() && poll_every.is_some() {
+            return Err(fields.mistake("poll_every needs a text to send", "set poll, or remove it"));
+        }
+        Ok(Self {
+            host,
+            port,
+            framer,
+            poll,
+            poll_every: poll_every.unwrap_or(Duration::from_secs(1)).max(Duration::from_millis(1)),
+            silence_max: fields.span("silence_max")?,
+            extractor: Extractor::take(fields, Path::new(""))?,
+            writes: Vec::new(),
+        })
+    }
+
+    fn target(&self) -> String {
+        target(&self.host, self.port)
+    }
+
+    async fn send(&self, stream: &mut TcpStream, text: &str, deadline: Duration) -> Result<(), Fault> {
+        match timeout(deadline, stream.write_all(text.as_bytes())).await {
+            Err(_) => Err(Fault::NoAnswer { target: self.target(), after: deadline }),
+            Ok(Err(error)) => Err(Fault::other(self.target(), error)),
+            Ok(Ok(())) => Ok(()),
+        }
+    }
+
+    fn text_of(&self, write: &Write) -> Option<String> {
+        let template = self.writes.get(write.position)?.as_ref()?;
+        let value = match to_json(&write.value) {
+            Json::String(text) => text,
+            other => other.to_string(),
+        };
+        // What a client writes must not begin another command.
+        let is_plain = !value.chars().any(char::is_control);
+        is_plain.then(|| template.replace("{value}", &value))
+    }
+
+    fn deliver(&self, frames: &[String], dropped: u64, feed: &Feed) {
+        let (mut dropped, mut invalid, mut readings) = (dropped as usize, 0, Vec::new());
+        for frame in frames.iter().filter(|frame| !frame.is_empty()) {
+            match self.extractor.line(frame) {
+                None => invalid += 1,
+                Some(found) if found.is_empty() => dropped += 1,
+                Some(found) => readings.extend(found),
+            }
+        }
+        feed.statistics().add(Count::Dropped, dropped);
+        feed.statistics().add(Count::Invalid, invalid);
+        if !readings.is_empty() {
+            feed.deliver(readings);
+        }
+    }
+
+    async fn session(&mut self, feed: &Feed, writes: &mut Writes) -> Result<(), Fault> {
+        let deadline = feed.settings().deadline;
+        let mut stream = connect::tcp(&self.host, self.port, deadline).await?;
+        feed.connected();
+        let mut framer = self.framer.clone();
+        let mut ticks = interval(self.poll_every);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut heard = Instant::now();
+        // Since when an answer is awaited.
+        let mut asked: Option<Instant> = None;
+        let mut piece = vec![0; 4096];
+        loop {
+            let answer_due = asked.map(|asked| (asked + deadline, deadline));
+            let silence_due = self.silence_max.map(|most| (heard + most, most));
+            let due = answer_due.into_iter().chain(silence_due).min();
+            tokio::select! {
+                write = writes.next() => match self.text_of(&write) {
+                    None => feed.statistics().add(Count::WriteErrors, 1),
+                    Some(text) => {
+                        self.send(&mut stream, &text, deadline).await?;
+                        feed.statistics().add(Count::Writes, 1);
+                    }
+                },
+                _ = ticks.tick(), if self.poll.is_some() => {
+                    feed.statistics().add(Count::Requests, 1);
+                    asked.get_or_insert_with(Instant::now);
+                    self.send(&mut stream, self.poll.as_deref().unwrap_or_default(), deadline).await?;
+                }
+                () = async { sleep_until(due.map_or_else(Instant::now, |(at, _)| at)).await }, if due.is_some() => {
+                    let after = due.map_or(deadline, |(_, after)| after);
+                    return Err(Fault::NoAnswer { target: self.target(), after });
+                }
+                count = stream.read(&mut piece) => {
+                    let count = count.map_err(|error| Fault::other(self.target(), error))?;
+                    if count == 0 {
+                        return Err(Fault::Closed { target: self.target() });
+                    }
+                    let mut frames = Vec::new();
+                    let dropped = framer.push(piece.get(..count).unwrap_or_default(), &mut frames);
+                    if !frames.is_empty() {
+                        heard = Instant::now();
+                        asked = None;
+                    }
+                    self.deliver(&frames, dropped, feed);
+                }
+            }
+        }
+    }
+}
+
+impl Adapter for Line {
+    fn describe(&self) -> String {
+        format!("texts from {}", self.target())
+    }
+
+    fn add_tag(&mut self, tag: &Tag, fields: &mut Fields, _: usize) -> Result<Placement, Mistake> {
+        let kind = self.extractor.add_tag(tag, fields)?;
+        let write = fields.text("write")?;
+        if (tag.access == Access::ReadWrite) != write.is_some() {
+            let hint = "set both access = \"read-write\" and write = \"SP {value}\\r\\n\", or neither";
+            return Err(fields.mistake("a tag that clients write needs a text to send", hint));
+        }
+        self.writes.push(write);
+        Ok(Placement::Variable(kind))
+    }
+
+    fn run<'a>(&'a mut self, feed: &'a Feed, writes: &'a mut Writes) -> BoxFuture<'a, Result<(), Fault>> {
+        Box::pin(self.session(feed, writes))
+    }
+}

@@ -1,0 +1,60 @@
+//! A gateway that talks with a device that sends texts over TCP.
+
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod stand;
+
+use stand::{MS, Stand};
+use taktwerk_types::StatusCode;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpListener;
+use tokio::time::sleep;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn texts_are_asked_for_read_and_written() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let text = format!(
+        "[[source]]\nname = \"s\"\ntype = \"line\"\naddress = \"{}\"\nframing = \"stx-etx\"\npoll = \"P\\n\"\npoll_every = \"20 ms\"\n\
+         deadline = \"400 ms\"\nretry = \"20 ms\"\nretry_max = \"20 ms\"\nlost_after = \"500 ms\"\n\
+         [[tag]]\nsource = \"s\"\nname = \"W\"\npattern = '([-0-9.]+) kg'\n\
+         [[tag]]\nsource = \"s\"\nname = \"SP\"\npattern = 'SP=(\\d+)'\ntype = \"Int32\"\naccess = \"read-write\"\nwrite = \"SP {{value}}\\n\"\n",
+        listener.local_addr().unwrap(),
+    );
+    // A scale that answers polls, keeps what is written to it, and falls silent when that is 99.
+    tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let (read, mut write) = stream.into_split();
+            let mut lines = BufReader::new(read).lines();
+            let mut setpoint = "7".to_owned();
+            while let Ok(Some(line)) = lines.next_line().await {
+                match line.strip_prefix("SP ") {
+                    Some(wanted) => wanted.clone_into(&mut setpoint),
+                    None if setpoint == "99" => {}
+                    None => {
+                        let answer = format!("noise\x02-12.5 kg SP={setpoint}\x03");
+                        write.write_all(answer.as_bytes()).await.unwrap();
+                    }
+                }
+            }
+        }
+    });
+    let stand = Stand::new(&text).await;
+    stand.value("s/W", -12.5).await;
+    stand.value("s/SP", 7).await;
+    stand.write("s/SP", 8).await.unwrap();
+    stand.value("s/SP", 8).await;
+    stand.write("s/SP", 99).await.unwrap();
+    for turn in 0.. {
+        let error = stand.source("s").statistics.last_error;
+        if error.as_ref().is_some_and(|error| error.contains("did not answer within 400ms")) {
+            break;
+        }
+        assert!(turn < 2000, "{error:?}");
+        sleep(10 * MS).await;
+    }
+    // It connects again, and the device begins with what it had.
+    stand.value("s/SP", 7).await;
+    assert_eq!(stand.read("s/W").await.status(), StatusCode::GOOD);
+    stand.end().await;
+}

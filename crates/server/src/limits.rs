@@ -11,6 +11,7 @@ pub(crate) use rate::{ENTRIES_MAX, FAMILIAR_MAX};
 pub use subscription::SubscriptionLimits;
 
 use crate::account::{Category, Maxima};
+use crate::event::bus::RING_BYTES;
 use taktwerk_channel::ChannelLimits;
 use taktwerk_types::range::dimension_count;
 use taktwerk_types::{NumericRange, StatusCode};
@@ -362,8 +363,9 @@ impl Limits {
     }
 
     /// Bytes of memory that clients can make a server of `shards` shards use, whatever they do: the limits of its
-    /// [account](crate::account), and what it needs for the messages that it is working on. The address space and the
-    /// values in it, the application's own memory, and the buffers that the kernel keeps for sockets come on top.
+    /// [account](crate::account), events on their way to its shards, and what it needs for the messages that it is working
+    /// on. The address space and the values in it, the application's own memory, and the buffers that the kernel keeps for
+    /// sockets come on top.
     #[must_use]
     pub fn memory_max(&self, channel: &ChannelLimits, shards: usize) -> usize {
         let maxima = self.maxima();
@@ -374,6 +376,7 @@ impl Limits {
         // A request is worked on as it came and decoded, while its response is made.
         let message = channel.message_size_max as usize;
         let in_work = cost::SHARD
+            .saturating_add(RING_BYTES)
             .saturating_add(message.saturating_add(self.request_memory_max))
             .saturating_add(self.response_len_max);
         [

@@ -1,4 +1,7 @@
 //! From those who raise events to the shards whose items want them.
+//!
+//! Each event that is handed over has a number. An item that begins to watch notes the number of the next event, and takes
+//! only events from that one on: events that are still in a ring then need not be taken out before.
 
 use super::model::Event;
 use crate::node_ix::NodeIx;
@@ -9,7 +12,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 use taktwerk_types::{ByteString, UtcTime};
 
 /// Events on their way to one shard at most; beyond, events are lost, and all items on the shard say so.
-const RING_LEN: usize = 8192;
+pub(crate) const RING_LEN: usize = 8192;
+/// Bytes of the events on their way to one shard at most, as [`Event::size`] counts them. An event that names many changed
+/// nodes is larger than others, and their number alone would not bound them.
+pub(crate) const RING_BYTES: usize = 16 << 20;
 
 /// The rings of all shards, and who watches what.
 #[derive(Debug)]
@@ -29,17 +35,52 @@ pub struct EventBus {
 /// What is on the way to one shard.
 #[derive(Debug)]
 struct ShardEvents {
-    ring: ArrayQueue<Arc<Event>>,
-    /// How many had no room.
+    ring: ArrayQueue<Handed>,
+    /// What the events in it take.
+    bytes: AtomicUsize,
+    /// The number of the newest event that had no room, and one; 0: none.
     lost: AtomicU64,
     /// The ring is half full, and the shard was told.
     pressed: AtomicBool,
+}
+
+/// An event that was handed over.
+#[derive(Debug, Clone)]
+pub(crate) struct Handed {
+    /// How many were handed over before.
+    pub(crate) number: u64,
+    /// The event.
+    pub(crate) event: Arc<Event>,
+}
+
+impl ShardEvents {
+    fn push(&self, handed: Handed) -> Result<(), u64> {
+        let (size, number) = (handed.event.size(), handed.number);
+        if self.bytes.fetch_add(size, Ordering::AcqRel).saturating_add(size) > RING_BYTES
+            || self.ring.push(handed).is_err()
+        {
+            self.bytes.fetch_sub(size, Ordering::AcqRel);
+            return Err(number);
+        }
+        Ok(())
+    }
+
+    fn pop(&self) -> Option<Handed> {
+        let handed = self.ring.pop()?;
+        self.bytes.fetch_sub(handed.event.size(), Ordering::AcqRel);
+        Some(handed)
+    }
+
+    fn is_half_full(&self) -> bool {
+        self.ring.len() * 2 >= RING_LEN || self.bytes.load(Ordering::Relaxed) * 2 >= RING_BYTES
+    }
 }
 
 impl EventBus {
     pub(crate) fn new(shards: usize) -> Self {
         let shards = (0..shards.max(1)).map(|_| ShardEvents {
             ring: ArrayQueue::new(RING_LEN),
+            bytes: AtomicUsize::new(0),
             lost: AtomicU64::new(0),
             pressed: AtomicBool::new(false),
         });
@@ -75,19 +116,23 @@ impl EventBus {
         id.into()
     }
 
-    /// How many events were handed over so far. Events that were raised while nobody watched do not count.
+    /// How many events were handed over so far: the number of the next one. Events that were raised while nobody watched do
+    /// not count.
     pub(crate) fn raised(&self) -> u64 {
         self.raised.load(Ordering::Acquire)
     }
 
-    /// Notes that a shard has one item more on a node.
-    pub(crate) fn watch(&self, shard: usize, node: NodeIx) {
+    /// Notes that a shard has one item more on a node. Returns the number of the first event that is for the item.
+    pub(crate) fn watch(&self, shard: usize, node: NodeIx) -> u64 {
         self.watching.fetch_add(1, Ordering::AcqRel);
         let mut notifiers = self.notifiers.write().unwrap_or_else(PoisonError::into_inner);
         let counts = notifiers.entry(node).or_insert_with(|| vec![0; self.shards.len()].into());
         if let Some(count) = counts.get_mut(shard) {
             *count += 1;
         }
+        drop(notifiers);
+        // Behind the change: who gets a later number finds the item.
+        self.raised()
     }
 
     /// Notes that a shard has one item less on a node.
@@ -105,15 +150,16 @@ impl EventBus {
     }
 
     /// Notes that an item that watches is between two shards. Events go on being counted until it has arrived or is gone.
-    pub(crate) fn depart(self: &Arc<Self>) -> Departed {
+    /// `has_left`: events that may be for it are still in the ring that it leaves.
+    pub(crate) fn depart(self: &Arc<Self>, has_left: bool) -> Departed {
         self.watching.fetch_add(1, Ordering::AcqRel);
-        Departed { bus: Arc::clone(self), raised: self.raised() }
+        Departed { bus: Arc::clone(self), raised: self.raised(), has_left }
     }
 
     /// Hands an event over to the shards that have items on its notifiers. `wake` is called with the shards that must not
     /// wait for their next deadline.
     pub(crate) fn hand_over(&self, event: &Arc<Event>, mut wake: impl FnMut(usize)) {
-        self.raised.fetch_add(1, Ordering::AcqRel);
+        let number_of_event = self.raised.fetch_add(1, Ordering::AcqRel);
         let notifiers = self.notifiers.read().unwrap_or_else(PoisonError::into_inner);
         let watched = event.notifiers().iter().filter_map(|node| notifiers.get(node));
         let watched: smallvec::SmallVec<[&Box<[u32]>; 6]> = watched.collect();
@@ -121,11 +167,11 @@ impl EventBus {
             if !watched.iter().any(|counts| counts.get(number).is_some_and(|count| *count > 0)) {
                 continue;
             }
-            let is_full = shard.ring.push(Arc::clone(event)).is_err();
-            if is_full {
-                shard.lost.fetch_add(1, Ordering::AcqRel);
+            let pushed = shard.push(Handed { number: number_of_event, event: Arc::clone(event) });
+            if let Err(lost) = pushed {
+                shard.lost.fetch_max(lost + 1, Ordering::AcqRel);
             }
-            let is_pressed = is_full || shard.ring.len() * 2 >= RING_LEN;
+            let is_pressed = pushed.is_err() || shard.is_half_full();
             if is_pressed && !shard.pressed.swap(true, Ordering::AcqRel) {
                 wake(number);
             }
@@ -146,15 +192,17 @@ impl EventBus {
     }
 
     /// The next event for a shard.
-    pub(crate) fn pop(&self, shard: usize) -> Option<Arc<Event>> {
-        self.shards.get(shard)?.ring.pop()
+    pub(crate) fn pop(&self, shard: usize) -> Option<Handed> {
+        self.shards.get(shard)?.pop()
     }
 
-    /// Whether events for a shard were lost since the last call.
-    pub(crate) fn take_lost(&self, shard: usize) -> bool {
-        self.shards.get(shard).is_some_and(|shard| {
-            shard.lost.load(Ordering::Relaxed) != 0 && shard.lost.swap(0, Ordering::AcqRel) != 0
-        })
+    /// The number of the newest event for a shard that was lost since the last call.
+    pub(crate) fn take_lost(&self, shard: usize) -> Option<u64> {
+        let lost = &self.shards.get(shard)?.lost;
+        if lost.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        lost.swap(0, Ordering::AcqRel).checked_sub(1)
     }
 }
 
@@ -163,12 +211,13 @@ impl EventBus {
 pub(crate) struct Departed {
     bus: Arc<EventBus>,
     raised: u64,
+    has_left: bool,
 }
 
 impl Departed {
-    /// Whether events were raised since it left.
+    /// Whether events were raised since it left, or were left behind.
     pub(crate) fn has_missed(&self) -> bool {
-        self.bus.raised() != self.raised
+        self.has_left || self.bus.raised() != self.raised
     }
 }
 
@@ -220,7 +269,38 @@ mod tests {
         }
         assert_eq!((woken, bus.len(0)), (1, RING_LEN));
         assert!(bus.take_pressed(0) && !bus.take_pressed(0));
-        assert!(bus.take_lost(0) && !bus.take_lost(0));
+        assert_eq!((bus.take_lost(0), bus.take_lost(0)), (Some(RING_LEN as u64 + 4), None));
+    }
+
+    #[test]
+    fn large_events_are_bounded_by_their_bytes() {
+        let bus = EventBus::new(1);
+        bus.watch(0, NodeIx::ns0(1));
+        let placed = || Placed { notifiers: [NodeIx::ns0(1)].as_slice().into(), ..Placed::default() };
+        let large = || {
+            let new = NewEvent::new(NodeId::numeric(0, 2041), NodeId::NULL)
+                .field("Changes", taktwerk_types::Variant::from(ByteString::from(vec![0; RING_BYTES / 8])));
+            Arc::new(Event::new(new, placed(), ByteString::default, UtcTime::NULL))
+        };
+        let mut woken = 0;
+        for _ in 0..20 {
+            bus.hand_over(&large(), |_| woken += 1);
+        }
+        assert_eq!((woken, bus.len(0)), (1, 7), "eight and what is around them have no room");
+        assert_eq!(bus.take_lost(0), Some(19));
+        let taken: Vec<u64> = core::iter::from_fn(|| bus.pop(0)).map(|handed| handed.number).collect();
+        assert_eq!(taken, (0..7).collect::<Vec<_>>());
+        bus.hand_over(&large(), |_| {});
+        assert_eq!(bus.len(0), 1, "the room is given back");
+    }
+
+    #[test]
+    fn an_item_gets_the_number_of_the_first_event_that_is_for_it() {
+        let bus = EventBus::new(1);
+        assert_eq!(bus.watch(0, NodeIx::ns0(1)), 0);
+        bus.hand_over(&event(&[NodeIx::ns0(1)]), |_| {});
+        assert_eq!(bus.watch(0, NodeIx::ns0(1)), 1);
+        assert_eq!(bus.pop(0).map(|handed| handed.number), Some(0));
     }
 
     #[test]

@@ -115,12 +115,12 @@ impl Recorder {
         let bus = Arc::clone(self.space.events());
         let mut events = Vec::new();
         for _ in 0..bus.len(self.shard) {
-            let Some(event) = bus.pop(self.shard) else { break };
-            events.push(event.to_stored());
+            let Some(handed) = bus.pop(self.shard) else { break };
+            events.push(handed.event.to_stored());
         }
         // Asked for, so that the next half-full ring is told of again.
         bus.take_pressed(self.shard);
-        if bus.take_lost(self.shard) {
+        if bus.take_lost(self.shard).is_some() {
             events.push(Event::overflow(bus.next_event_id(), now).to_stored());
         }
         (!events.is_empty()).then_some((history, events))

@@ -41,6 +41,8 @@ pub(crate) struct Ask {
     pub(crate) waiting: Waiting,
     /// How often it was passed on to where the subscription went.
     pub(crate) hops: u8,
+    /// Up to which event the shard that has it takes those out of its ring before it gives it away.
+    pub(crate) behind_event: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -53,7 +55,8 @@ pub(crate) struct Given {
 #[derive(Debug, Default)]
 pub(crate) struct Transfers {
     pub(crate) messages: VecDeque<(usize, ShardMessage)>,
-    /// Questions for subscriptions that are on their way here.
+    /// Questions for subscriptions that are on their way here, that are being written, or for which events are still in the
+    /// ring.
     pub(crate) postponed: Vec<Ask>,
 }
 
@@ -66,6 +69,14 @@ impl Transfers {
     /// Tells a shard that something of it is to be evicted.
     pub(crate) fn evict(&mut self, victim: Member, kind: Kind) {
         self.messages.push_back((victim.shard, ShardMessage(Content::Evict(kind, victim.into()))));
+    }
+
+    /// The questions that wait for events.
+    pub(crate) fn take_behind_events(&mut self) -> Vec<Ask> {
+        if self.postponed.is_empty() {
+            return Vec::new();
+        }
+        self.postponed.extract_if(.., |ask| ask.behind_event.is_some()).collect()
     }
 
     pub(crate) fn refuse(&mut self, ask: &Ask, status: StatusCode) {

@@ -65,7 +65,8 @@ pub(crate) fn transfer(
     let here = cx.sessions.shard();
     for (part, id, shard) in asks {
         let waiting = Waiting { request, part };
-        cx.transfers.ask(shard, Ask { id, owner: owner.clone(), shard: here, waiting, hops: 0 });
+        let owner = owner.clone();
+        cx.transfers.ask(shard, Ask { id, owner, shard: here, waiting, hops: 0, behind_event: None });
     }
     Ok(Outcome::Deferred)
 }

@@ -71,6 +71,7 @@ impl Shard {
                         self.transfers.refuse(&ask, StatusCode::BAD_SUBSCRIPTION_ID_INVALID);
                     } else {
                         ask.hops += 1;
+                        ask.behind_event = None;
                         self.transfers.ask(home, ask);
                     }
                 }
@@ -92,6 +93,15 @@ impl Shard {
         }
         if self.engine.is_writing(place) {
             // Its log has one writer at a time.
+            return self.transfers.postponed.push(ask);
+        }
+        let until = match ask.behind_event {
+            None => self.engine.events_before(place),
+            Some(until) => Some(until).filter(|until| !self.engine.has_taken_events(*until)),
+        };
+        if until.is_some() {
+            // A storm of events goes into the queues in slices; the subscription takes along what was raised until now.
+            ask.behind_event = until;
             return self.transfers.postponed.push(ask);
         }
         let limits = &self.shared.config().limits;

@@ -451,6 +451,9 @@ impl Shard {
             );
             self.engine.run(now, self.shared.space(), &mut outbox);
         }
+        for ask in self.transfers.take_behind_events() {
+            self.asked(ask, now);
+        }
         self.write_durable(now);
         self.start_samples();
         self.end_sessions(now);

@@ -331,7 +331,12 @@ impl Engine {
         }
         self.refresh_pages();
         self.drain_changes(now.instant);
-        self.drain_events();
+        if is_last {
+            self.drain_events();
+        } else {
+            // Events of a storm are written when they are in their queues: with one of the next entries.
+            self.catch_up_events();
+        }
         let mut changes = failed.map_or_else(Vec::new, |failed| {
             Arc::try_unwrap(failed).unwrap_or_else(|failed| (*failed).clone())
         });

@@ -20,6 +20,18 @@ pub(crate) struct EventItems {
     /// How many are to be taken until the shard may rest.
     wanted: u64,
     waiting: VecDeque<Waiting>,
+    /// Who is told that events were lost on their way to the shard.
+    losing: Option<Losing>,
+}
+
+/// Items that are told, some at a time, that events were lost.
+#[derive(Debug)]
+struct Losing {
+    items: Vec<u32>,
+    /// The number of the newest event that was lost.
+    newest: u64,
+    /// One that was lost since: then all are told again.
+    again: Option<u64>,
 }
 
 /// A publishing cycle that waits for events.
@@ -74,9 +86,33 @@ impl EventItems {
         self.by_subscription.keys().copied().collect()
     }
 
-    /// All items.
-    pub(super) fn all(&self) -> impl Iterator<Item = u32> {
-        self.by_node.values().flatten().copied()
+    // ---- events that were lost on their way
+
+    /// Notes that an event was lost: every item is to be told.
+    pub(super) fn lost(&mut self, number: u64) {
+        match &mut self.losing {
+            Some(losing) => losing.again = Some(number),
+            None if self.by_node.is_empty() => {}
+            None => {
+                let items = self.by_node.values().flatten().copied().collect();
+                self.losing = Some(Losing { items, newest: number, again: None });
+            }
+        }
+    }
+
+    /// The next items that are to be told, and the number of the newest event that was lost.
+    pub(super) fn next_losing(&mut self, max: usize) -> Option<(Vec<u32>, u64)> {
+        let losing = self.losing.as_mut()?;
+        let newest = losing.newest;
+        let items = losing.items.split_off(losing.items.len().saturating_sub(max));
+        if losing.items.is_empty() {
+            let again = losing.again;
+            self.losing = None;
+            if let Some(again) = again {
+                self.lost(again);
+            }
+        }
+        Some((items, newest))
     }
 
     // ---- how far the shard has come
@@ -110,7 +146,7 @@ impl EventItems {
 
     /// Whether the shard has something to do with events right now.
     pub(super) fn is_pressing(&self) -> bool {
-        self.is_behind() || !self.waiting.is_empty()
+        self.is_behind() || !self.waiting.is_empty() || self.losing.is_some()
     }
 
     /// A cycle waits for events.
@@ -161,6 +197,23 @@ mod tests {
         items.took_all();
         assert_eq!(items.next_waiting(), Some((8, at)));
         assert!(!items.is_pressing() && items.has_taken(second));
+    }
+
+    #[test]
+    fn all_are_told_of_each_loss_some_at_a_time() {
+        let mut items = EventItems::default();
+        items.lost(3);
+        assert!(!items.is_pressing(), "there is nobody to tell");
+        (1..=5).for_each(|index| items.add(NodeIx::ns0(index), 1, index));
+        items.lost(4);
+        assert_eq!(items.next_losing(2), Some((vec![4, 5], 4)));
+        items.lost(9);
+        items.lost(10);
+        assert_eq!(items.next_losing(2), Some((vec![2, 3], 4)));
+        assert_eq!(items.next_losing(2), Some((vec![1], 4)));
+        assert_eq!(items.next_losing(9), Some((vec![1, 2, 3, 4, 5], 10)));
+        assert_eq!(items.next_losing(2), None);
+        assert!(!items.is_pressing());
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::subscription::Subscription;
 use crate::account::{Category, Charge, Exhausted, HeapSize, allocation};
 use crate::authorization::{Decisions, Denial};
 use crate::durable::marks::Marks;
-use crate::event::bus::Departed;
+use crate::event::bus::{Departed, Handed};
 use crate::event::filter::EventFilter;
 use crate::event::queue::{EventQueue, Next};
 use crate::event::{Event, EventBus};
@@ -39,8 +39,50 @@ pub(crate) struct EventItem {
     filter: Arc<EventFilter>,
     pub(super) queue: EventQueue,
     filter_charge: Charge,
+    /// The number of the first event that is for it: those before were raised before it was created or enabled.
+    since: u64,
+    /// The filter that it had before, for events that were raised before it was modified.
+    earlier: Option<Earlier>,
     /// While the item is on its way from one shard to another.
     departed: Option<Departed>,
+}
+
+/// A filter that decides about events before a number.
+#[derive(Debug)]
+struct Earlier {
+    until: u64,
+    filter: Arc<EventFilter>,
+}
+
+impl EventItem {
+    /// Whether the item reports an event that was handed over as number `number`.
+    fn wants(&mut self, number: u64, event: &Event) -> bool {
+        if number < self.since {
+            return false;
+        }
+        if let Some(earlier) = &self.earlier {
+            if number < earlier.until {
+                return earlier.filter.passes(event);
+            }
+            self.earlier = None;
+            self.filter_charge.resize_anyway(filter_size(&self.filter));
+        }
+        self.filter.passes(event)
+    }
+
+    /// Gives it another filter. `raised`: the number of the next event, if some from before may still come.
+    fn set_filter(&mut self, filter: EventFilter, raised: Option<u64>) -> Result<(), Exhausted> {
+        let bytes = filter_size(&filter);
+        self.filter_charge.resize(bytes)?;
+        self.earlier = None;
+        let old = core::mem::replace(&mut self.filter, Arc::new(filter));
+        if let Some(until) = raised
+            && self.filter_charge.resize(bytes + filter_size(&old)).is_ok()
+        {
+            self.earlier = Some(Earlier { until, filter: old });
+        }
+        Ok(())
+    }
 }
 
 /// A checked item: what the service found out about the node and the request.
@@ -127,6 +169,8 @@ impl Engine {
             filter: Arc::new(settings.filter),
             queue,
             filter_charge,
+            since: 0,
+            earlier: None,
             departed: None,
         }));
         let mut item = Item::new(place, settings.client_handle, None, node);
@@ -145,14 +189,14 @@ impl Engine {
         Ok(self.revised_event_item(index, queue_size))
     }
 
-    /// Row of ModifyMonitoredItems. Events that wait stay, as far as the new queue has room for them.
+    /// Row of ModifyMonitoredItems. Events that wait stay, as far as the new queue has room for them. The filter that it had
+    /// decides about events that were raised before and are still on their way.
     pub(crate) fn modify_event_item(
         &mut self,
         index: u32,
         settings: EventSettings,
     ) -> Result<Revised, taktwerk_types::StatusCode> {
-        // Events until now belong to the old filter.
-        self.drain_events();
+        let on_their_way = (self.events.len(self.shard) > 0).then(|| self.events.raised());
         let place = self.items.get(index as usize).map_or(NONE, |item| item.subscription);
         let queue_size = self.event_queue_size(place, settings.queue_size);
         let Self { items, subscriptions, .. } = self;
@@ -160,8 +204,7 @@ impl Engine {
         let item = items.get_mut(index as usize).ok_or(invalid)?;
         item.client_handle = settings.client_handle;
         let events = item.events_mut().ok_or(invalid)?;
-        events.filter_charge.resize(filter_size(&settings.filter)).map_err(Exhausted::status)?;
-        events.filter = Arc::new(settings.filter);
+        events.set_filter(settings.filter, on_their_way).map_err(Exhausted::status)?;
         let lost = events.queue.modify(queue_size, settings.discard_oldest);
         if let Some(Some(subscription)) = subscriptions.get_mut(place as usize) {
             subscription.counters.event_queue_overflows += u32::from(lost);
@@ -218,12 +261,14 @@ impl Engine {
 
     /// Puts an item into the lists of those that get events.
     pub(super) fn watch_events(&mut self, index: u32) {
-        // What was raised before is not for this item.
-        self.drain_events();
-        let Some(item) = self.items.get(index as usize) else { return };
+        let Some(item) = self.items.get_mut(index as usize) else { return };
         let node = item.node;
         self.event_items.add(node, item.subscription, index);
-        self.events.watch(self.shard, node);
+        // What was raised before is not for this item, even if it is still on its way.
+        let since = self.events.watch(self.shard, node);
+        if let Some(events) = item.events_mut() {
+            events.since = since;
+        }
     }
 
     /// Takes an item out of them.
@@ -232,10 +277,14 @@ impl Engine {
         let node = item.node;
         if self.event_items.remove(node, item.subscription, index) {
             self.events.unwatch(self.shard, node);
+            if self.event_items.is_empty() {
+                // What is still in the ring is for nobody.
+                self.want_events();
+            }
         }
     }
 
-    /// Takes over all events that were raised before the call.
+    /// Takes over all events that were raised before the call: at the end of the server only, when a turn may take long.
     #[inline]
     pub(super) fn drain_events(&mut self) {
         if self.want_events().is_some() {
@@ -249,13 +298,9 @@ impl Engine {
         if !self.event_items.were_used() {
             return None;
         }
-        if self.event_items.is_empty() {
-            self.discard_events();
-            return None;
-        }
         let until = self.event_items.want(self.events.len(self.shard));
-        if !self.event_items.is_behind() && self.events.take_lost(self.shard) {
-            self.note_lost_events();
+        if !self.event_items.is_behind() {
+            self.take_lost();
         }
         (!self.event_items.has_taken(until)).then_some(until)
     }
@@ -265,6 +310,30 @@ impl Engine {
         if self.event_items.is_behind() {
             self.take_events(ASKED_PER_SLICE);
         }
+        if let Some((items, newest)) = self.event_items.next_losing(ASKED_PER_SLICE) {
+            self.work.items_walked += items.len() as u64;
+            for index in items {
+                let item = self.items.get(index as usize);
+                if item.and_then(Item::events).is_some_and(|events| events.since <= newest) {
+                    self.note_lost(index);
+                }
+            }
+        }
+    }
+
+    /// The same, unless one was taken already in this turn: returns whether events that were raised before the call are left.
+    pub(super) fn catch_up_events(&mut self) -> Option<u64> {
+        let was_behind = self.event_items.is_behind();
+        let until = self.want_events()?;
+        if !was_behind {
+            self.take_event_slice();
+        }
+        (!self.event_items.has_taken(until)).then_some(until)
+    }
+
+    /// Whether the events have been taken that [`Self::catch_up_events`] has left.
+    pub(crate) fn has_taken_events(&self, until: u64) -> bool {
+        self.event_items.has_taken(until)
     }
 
     /// Takes events that are wanted, until so many items were asked.
@@ -274,27 +343,25 @@ impl Engine {
             if asked >= asked_max {
                 return;
             }
-            let Some(event) = self.events.pop(self.shard) else {
+            let Some(Handed { number, event }) = self.events.pop(self.shard) else {
                 self.event_items.took_all();
                 break;
             };
             self.event_items.took();
-            asked += self.deliver(&event);
+            asked += self.deliver(number, &event);
         }
-        if self.events.take_lost(self.shard) {
-            self.note_lost_events();
-        }
+        self.take_lost();
     }
 
-    /// Events may still be on their way to items that are gone.
-    fn discard_events(&mut self) {
-        while self.events.pop(self.shard).is_some() {}
-        self.events.take_lost(self.shard);
-        self.event_items.took_all();
+    /// If events had no room on their way, every item says so.
+    fn take_lost(&mut self) {
+        if let Some(newest) = self.events.take_lost(self.shard) {
+            self.event_items.lost(newest);
+        }
     }
 
     /// Gives an event to the items that want it. Returns how many were asked, and one for the event itself.
-    fn deliver(&mut self, event: &Arc<Event>) -> usize {
+    fn deliver(&mut self, number: u64, event: &Arc<Event>) -> usize {
         let Self { event_items, items, subscriptions, work, .. } = self;
         let mut asked = 1;
         for node in event.notifiers() {
@@ -310,7 +377,7 @@ impl Engine {
                     continue;
                 }
                 let Some(events) = item.events_mut() else { continue };
-                if !events.filter.passes(event) {
+                if !events.wants(number, event) {
                     continue;
                 }
                 let lost = events.queue.push(event);
@@ -321,14 +388,7 @@ impl Engine {
         asked
     }
 
-    /// Events had no room on their way: every item says so.
-    fn note_lost_events(&mut self) {
-        let all: Vec<u32> = self.event_items.all().collect();
-        for index in all {
-            self.note_lost(index);
-        }
-    }
-
+    /// Events had no room on their way to an item.
     pub(super) fn note_lost(&mut self, index: u32) {
         let Self { items, subscriptions, .. } = self;
         let Some(item) = items.get_mut(index as usize) else { return };
@@ -395,10 +455,11 @@ impl Engine {
 
     /// An item leaves for another shard's engine.
     pub(super) fn depart_events(&mut self, index: u32) {
+        let has_left = self.events.len(self.shard) > 0 || self.event_items.is_behind();
         let Some(item) = self.items.get_mut(index as usize) else { return };
         let is_watching = item.has(flag::ENABLED);
         if let Some(events) = item.events_mut().filter(|_| is_watching) {
-            events.departed = Some(self.events.depart());
+            events.departed = Some(self.events.depart(has_left));
         }
     }
 

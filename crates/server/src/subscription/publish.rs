@@ -166,16 +166,11 @@ impl Engine {
 
     /// Up to which event a subscription's cycle has to wait; `None`: it has all that were raised. Few events are given to
     /// the items at once.
-    fn events_before(&mut self, place: u32) -> Option<u64> {
+    pub(crate) fn events_before(&mut self, place: u32) -> Option<u64> {
         if self.event_items.of(place).is_empty() {
             return None;
         }
-        let was_behind = self.event_items.is_behind();
-        let until = self.want_events()?;
-        if !was_behind {
-            self.take_event_slice();
-        }
-        (!self.event_items.has_taken(until)).then_some(until)
+        self.catch_up_events()
     }
 
     /// A cycle that has waited for events: unless its timer was set anew since.

@@ -79,7 +79,7 @@ fn started(store: &Arc<Memory>, change: impl FnOnce(&mut DurableConfig)) -> Serv
     server
 }
 
-fn server(store: &Arc<Memory>) -> Server {
+pub(super) fn server(store: &Arc<Memory>) -> Server {
     started(store, |_| {})
 }
 
@@ -89,7 +89,7 @@ impl Server {
     }
 
     /// Time passes, and everything that is to be written is.
-    fn settle(&mut self, ms: u64) {
+    pub(super) fn settle(&mut self, ms: u64) {
         for _ in 0..ms.div_ceil(10) {
             self.pass(Duration::from_millis(10));
             while self.run_effect() {}
@@ -150,7 +150,7 @@ fn create_items(client: &mut Client, server: &mut Server, id: u32, item: Monitor
     result.monitored_item_id
 }
 
-fn durable(client: &mut Client, server: &mut Server) -> u32 {
+pub(super) fn durable(client: &mut Client, server: &mut Server) -> u32 {
     let id = create(client, server);
     let result = make_durable(client, server, id, 0);
     assert_eq!(result.status_code, StatusCode::GOOD);

@@ -17,10 +17,10 @@ use taktwerk_types::{ExtensionObject, LocalizedText, QualifiedName, Variant};
 
 const SERVER: NodeId = NodeId::numeric(0, object_ids::SERVER);
 /// An area with an EventNotifier, and a pump in it.
-const AREA: NodeId = NodeId::numeric(1, 100);
+pub(super) const AREA: NodeId = NodeId::numeric(1, 100);
 const PUMP: NodeId = NodeId::numeric(1, 101);
 
-fn plant(space: &AddressSpace) {
+pub(super) fn plant(space: &AddressSpace) {
     let object = |id: NodeId, name: &str| NodeSpec::object(id, QualifiedName::new(1, name));
     let add = |spec: NodeSpec, parent: NodeId, reference: u32| {
         let under =
@@ -44,7 +44,7 @@ fn select(names: &[&str]) -> Vec<SimpleAttributeOperand> {
         .collect()
 }
 
-fn severity_at_least(severity: u16) -> ContentFilter {
+pub(super) fn severity_at_least(severity: u16) -> ContentFilter {
     let operands = vec![
         ExtensionObject::new(&select(&["Severity"]).remove(0)),
         ExtensionObject::new(&LiteralOperand { value: severity.into() }),
@@ -131,13 +131,13 @@ fn events(response: &PublishResponse) -> Vec<(u32, Vec<Variant>)> {
     lists.flat_map(|list| list.events).map(|event| (event.client_handle, event.event_fields)).collect()
 }
 
-fn raise(server: &Server, source: NodeId, severity: u16) {
+pub(super) fn raise(server: &Server, source: NodeId, severity: u16) {
     let message = LocalizedText::new("en", format!("event {severity}"));
     let event = NewEvent::new(NodeId::numeric(0, object_type_ids::BASE_EVENT_TYPE), source);
     server.space.raise(event.severity(severity).message(message), server.now.utc);
 }
 
-fn severities(events: &[(u32, Vec<Variant>)]) -> Vec<Variant> {
+pub(super) fn severities(events: &[(u32, Vec<Variant>)]) -> Vec<Variant> {
     events.iter().map(|(_, fields)| fields[0].clone()).collect()
 }
 

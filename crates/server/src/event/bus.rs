@@ -15,7 +15,7 @@ use taktwerk_types::{ByteString, UtcTime};
 pub(crate) const RING_LEN: usize = 8192;
 /// Bytes of the events on their way to one shard at most, as [`Event::size`] counts them. An event that names many changed
 /// nodes is larger than others, and their number alone would not bound them.
-pub(crate) const RING_BYTES: usize = 16 << 20;
+pub(crate) const RING_BYTES: usize = 8 << 20;
 
 /// The rings of all shards, and who watches what.
 #[derive(Debug)]

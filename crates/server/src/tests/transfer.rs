@@ -81,7 +81,12 @@ impl Pair {
         client.send(&mut self.shards[at], TransferSubscriptionsRequest::BINARY_ENCODING_ID, &request)
     }
 
-    pub(super) fn results(&mut self, client: &mut Client, at: usize, request: u32) -> Option<Vec<TransferResult>> {
+    pub(super) fn results(
+        &mut self,
+        client: &mut Client,
+        at: usize,
+        request: u32,
+    ) -> Option<Vec<TransferResult>> {
         client.drain(&mut self.shards[at]);
         let response = client.response::<TransferSubscriptionsResponse>(request)?.unwrap();
         assert!(response.diagnostic_infos.is_empty());

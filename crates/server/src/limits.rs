@@ -11,7 +11,6 @@ pub(crate) use rate::{ENTRIES_MAX, FAMILIAR_MAX};
 pub use subscription::SubscriptionLimits;
 
 use crate::account::{Category, Maxima};
-use crate::event::bus::RING_BYTES;
 use taktwerk_channel::ChannelLimits;
 use taktwerk_types::range::dimension_count;
 use taktwerk_types::{NumericRange, StatusCode};
@@ -285,6 +284,9 @@ pub(crate) mod cost {
     pub(crate) const ADDRESS: usize = 128;
     /// Buffers that a shard keeps: spare send buffers, spare messages, its receive buffer and stack.
     pub(crate) const SHARD: usize = 72 << 20;
+    /// Events on their way to a shard at most, as their size is counted. An event that names many changed nodes is larger than
+    /// others, and their number alone would not bound them.
+    pub(crate) const EVENT_RING: usize = 8 << 20;
 }
 
 impl Limits {
@@ -376,7 +378,7 @@ impl Limits {
         // A request is worked on as it came and decoded, while its response is made.
         let message = channel.message_size_max as usize;
         let in_work = cost::SHARD
-            .saturating_add(RING_BYTES)
+            .saturating_add(cost::EVENT_RING)
             .saturating_add(message.saturating_add(self.request_memory_max))
             .saturating_add(self.response_len_max);
         [

@@ -4,6 +4,7 @@
 //! only events from that one on: events that are still in a ring then need not be taken out before.
 
 use super::model::Event;
+use crate::limits::cost;
 use crate::node_ix::NodeIx;
 use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use crossbeam_queue::ArrayQueue;
@@ -13,9 +14,6 @@ use taktwerk_types::{ByteString, UtcTime};
 
 /// Events on their way to one shard at most; beyond, events are lost, and all items on the shard say so.
 pub(crate) const RING_LEN: usize = 8192;
-/// Bytes of the events on their way to one shard at most, as [`Event::size`] counts them. An event that names many changed
-/// nodes is larger than others, and their number alone would not bound them.
-pub(crate) const RING_BYTES: usize = 8 << 20;
 
 /// The rings of all shards, and who watches what.
 #[derive(Debug)]
@@ -56,7 +54,7 @@ pub(crate) struct Handed {
 impl ShardEvents {
     fn push(&self, handed: Handed) -> Result<(), u64> {
         let (size, number) = (handed.event.size(), handed.number);
-        if self.bytes.fetch_add(size, Ordering::AcqRel).saturating_add(size) > RING_BYTES
+        if self.bytes.fetch_add(size, Ordering::AcqRel).saturating_add(size) > cost::EVENT_RING
             || self.ring.push(handed).is_err()
         {
             self.bytes.fetch_sub(size, Ordering::AcqRel);
@@ -72,7 +70,7 @@ impl ShardEvents {
     }
 
     fn is_half_full(&self) -> bool {
-        self.ring.len() * 2 >= RING_LEN || self.bytes.load(Ordering::Relaxed) * 2 >= RING_BYTES
+        self.ring.len() * 2 >= RING_LEN || self.bytes.load(Ordering::Relaxed) * 2 >= cost::EVENT_RING
     }
 }
 
@@ -278,8 +276,10 @@ mod tests {
         bus.watch(0, NodeIx::ns0(1));
         let placed = || Placed { notifiers: [NodeIx::ns0(1)].as_slice().into(), ..Placed::default() };
         let large = || {
-            let new = NewEvent::new(NodeId::numeric(0, 2041), NodeId::NULL)
-                .field("Changes", taktwerk_types::Variant::from(ByteString::from(vec![0; RING_BYTES / 8])));
+            let new = NewEvent::new(NodeId::numeric(0, 2041), NodeId::NULL).field(
+                "Changes",
+                taktwerk_types::Variant::from(ByteString::from(vec![0; cost::EVENT_RING / 8])),
+            );
             Arc::new(Event::new(new, placed(), ByteString::default, UtcTime::NULL))
         };
         let mut woken = 0;

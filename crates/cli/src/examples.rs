@@ -188,6 +188,7 @@ Examples:
   taktwerk bench read localhost -c 10 -d 10s
   taktwerk bench subscribe localhost --items 1000 -I 100 -d 10s
   taktwerk bench gateway --devices 50 --registers 200 --poll 100
+  taktwerk bench gateway --against asyncua-pymodbus,node-red
   taktwerk bench gateway-mqtt --rate 10000
   taktwerk bench gateway-opcua --servers 20 --items 500 -c 50";
 

@@ -1,7 +1,11 @@
 //! Pages of the dashboard in a real browser.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr)] // a test fails by panicking, and says what it skips
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)] // a test fails by panicking, and says what it skips
 
+mod devtools;
+
+use devtools::Devtools;
+use serde_json::json;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -42,8 +46,16 @@ fn start(folder: &Path) -> (Server, String) {
                 [[alarms.alarm]]\nvariable = \"nsu=urn:taktwerk:demo-plant;s=Plant/Cycles\"\nname = \"Running\"\n\
                 high = 5.0\nseverity = 950\n";
     std::fs::write(&config, text).unwrap();
-    let mut child = Command::new(BINARY)
-        .args(["serve", "--config", config.to_str().unwrap(), "--exit-with-stdin"])
+    serve(&["--config", config.to_str().unwrap()])
+}
+
+/// A server, and the address of its dashboard.
+fn serve(arguments: &[&str]) -> (Server, String) {
+    // Figures are measured with a release build.
+    let program = std::env::var_os("TAKTWERK_PROGRAM").unwrap_or_else(|| BINARY.into());
+    let mut child = Command::new(program)
+        .args(["serve", "--exit-with-stdin"])
+        .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -127,4 +139,44 @@ fn the_page_of_alarms_shows_what_operators_can_do() {
         assert!(named, "no button to {action}: {html}");
     }
     assert!(dump(&browser, folder.path(), &page, 500).contains("Running"));
+}
+
+/// Bytes that a page may transfer until it shows its values.
+const BYTES_MAX: u64 = 300_000;
+
+#[test]
+fn a_page_of_a_server_with_five_thousand_live_values_is_small() {
+    let Some(browser) = browser() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (_server, url) =
+        serve(&["--bind", "127.0.0.1:0", "--no-plant", "--signals", "5000", "--update", "1000", "--web", "127.0.0.1:0"]);
+    let mut page = Devtools::start(&browser, folder.path());
+    // Values have come for so many rows, and the first one shows its value. Rows out of sight are not drawn.
+    let shown = |count: usize| {
+        format!(
+            "(rows => rows.length >= {count} && /[0-9]/.test(rows[0].querySelector('td.value').textContent))\
+             ([...document.querySelectorAll('tbody tr')].filter(row => row.row?.trace.points.length))"
+        )
+    };
+    for (name, part, width, values) in
+        [("overview", "", 1_280, 30), ("overview-phone", "", 390, 30), ("plant", "#plant/ns%3D1%3Bi%3D99999", 1_280, 5_000)]
+    {
+        page.open(&format!("{url}{part}"), width);
+        page.wait_for(&shown(values));
+        let (bytes, paint) = (page.received(), page.first_paint());
+        // How long it takes depends on what else the machine does, so it is told and not judged.
+        println!("{name}: first paint after {paint:.0} ms, {values} live values with {bytes} bytes");
+        assert!(bytes > 10_000, "{name}: {bytes} bytes are not the whole page");
+        assert!(bytes <= BYTES_MAX, "{name}: {bytes} bytes until it shows {values} values");
+        assert!(paint > 0.0);
+        // Nothing is wider than the window, which a phone would have to scroll.
+        assert_eq!(page.evaluate("document.documentElement.scrollWidth <= innerWidth"), json!(true), "{name}");
+        page.keep(&format!("{name}.png"));
+        let dark = json!({"features": [{"name": "prefers-color-scheme", "value": "dark"}]});
+        page.call("Emulation.setEmulatedMedia", dark);
+        page.open(&format!("{url}{part}"), width);
+        page.wait_for(&shown(values));
+        page.keep(&format!("{name}-dark.png"));
+        page.call("Emulation.setEmulatedMedia", json!({"features": []}));
+    }
 }

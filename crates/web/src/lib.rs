@@ -8,12 +8,13 @@
 //! - [`exposition`]: Prometheus' text format, to which others can add; `metrics`: `/metrics`; `health`: `/healthz`, `/readyz`;
 //! - `subject`: the server that is shown; [`sources`]: where a gateway's values come from; `state`: what requests share;
 //! - `visitor`: sessions of browsers, and the OPC UA client behind each; `guard`: headers and origin; `rate_limit`;
-//! - `api`: what the page asks for; `assets`: the page; [`log`]: the last lines of the log.
+//! - `api`: what the page asks for; `assets`: the page; `compress`: both made smaller; [`log`]: the last lines of the log.
 
 #![forbid(unsafe_code)]
 
 mod api;
 mod assets;
+mod compress;
 pub mod exposition;
 mod guard;
 mod health;

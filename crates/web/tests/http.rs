@@ -151,6 +151,9 @@ fn supervisors_and_scrapers_get_what_they_ask_for() {
     assert!(page.status == 200 && page.head.contains("default-src 'self'"), "{}", page.head);
     let tag = page.head.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap();
     assert_eq!(plant.send("GET", "/", &format!("If-None-Match: {tag}\r\n"), "").status, 304);
+    let head = plant.send("HEAD", "/app.js", "Accept-Encoding: gzip\r\n", "").head;
+    assert!(head.contains("content-encoding: gzip") && head.contains("vary: accept-encoding"), "{head}");
+    assert!(!plant.get("/app.js").head.contains("content-encoding"));
     assert_eq!(plant.get("/nothing").status, 404);
 }
 
@@ -160,6 +163,12 @@ fn nodes_are_browsed_read_and_written_with_the_visitors_rights() {
     let objects = plant.get("/api/browse").json();
     let boiler =
         objects["children"].as_array().unwrap().iter().find(|child| child["name"] == "Boiler").unwrap();
+    let count = objects["count"].as_u64().unwrap();
+    assert_eq!(objects["children"].as_array().unwrap().len() as u64, count);
+    let part = plant.get("/api/browse?from=1&limit=1").json();
+    assert_eq!((&part["children"], &part["count"]), (&json!([objects["children"][1]]), &json!(count)));
+    let end = plant.get(&format!("/api/browse?from={count}")).json();
+    assert_eq!((&end["children"], &end["count"]), (&json!([]), &json!(count)));
     let path = format!("/api/browse?node={}", boiler["id"].as_str().unwrap().replace(' ', "%20"));
     let child = plant.get(&path).json()["children"][0].clone();
     assert_eq!((&child["name"], &child["class"]), (&json!("Temperature"), &json!("Variable")));

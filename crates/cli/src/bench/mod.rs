@@ -34,6 +34,8 @@ use crate::interrupt::Interrupt;
 use crate::output::Output;
 use clap::Subcommand;
 use common::CommonArgs;
+#[cfg(feature = "gateway")]
+pub(crate) use gateway::field_devices;
 
 /// What to load a server with.
 #[derive(Debug, Subcommand)]

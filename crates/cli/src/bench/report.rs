@@ -27,6 +27,7 @@ pub(crate) struct Report {
     document: Map<String, Value>,
     facts: Table,
     times: Table,
+    comparison: Option<Table>,
     histograms: Map<String, Value>,
     invalid: Vec<Invalid>,
 }
@@ -50,6 +51,7 @@ impl Report {
             document,
             facts: Table::new(&[("what", Align::Left), ("value", Align::Wrap)]),
             times: Table::new(&times),
+            comparison: None,
             histograms: Map::new(),
             invalid: Vec::new(),
         }
@@ -63,6 +65,11 @@ impl Report {
     /// Adds a line for people.
     pub(crate) fn fact(&mut self, what: &str, value: impl Into<String>) {
         self.facts.row([what.to_owned(), value.into()]);
+    }
+
+    /// Adds a table of its own, which is printed before everything else.
+    pub(crate) fn comparison(&mut self, table: Table) {
+        self.comparison = Some(table);
     }
 
     /// Notes that the measurement is worth nothing.
@@ -193,6 +200,9 @@ impl Report {
         if output.is_json() {
             output.document(&Value::Object(self.document))?;
         } else {
+            if let Some(table) = &self.comparison {
+                output.text(&format!("{table}\n"))?;
+            }
             if !self.times.is_empty() {
                 output.text(&format!("{}\n", self.times))?;
             }

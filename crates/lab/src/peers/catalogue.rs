@@ -13,6 +13,8 @@ pub enum Role {
     OpcUa,
     /// An MQTT broker.
     Mqtt,
+    /// A gateway: an OPC UA server that reads Modbus TCP devices.
+    Gateway,
 }
 
 /// How it is installed.
@@ -91,7 +93,7 @@ impl Peer {
 }
 
 /// All peers.
-pub const PEERS: [Peer; 9] = [
+pub const PEERS: [Peer; 11] = [
     Peer {
         name: "open62541",
         role: Role::OpcUa,
@@ -197,6 +199,30 @@ pub const PEERS: [Peer; 9] = [
         registry: "crates.io",
         needs: &[CARGO],
         recipe: Recipe::Cargo { folder: "rumqttd", program: "rumqttd-broker" },
+        starting: &[],
+        apart_ms: 0,
+    },
+    Peer {
+        name: "asyncua-pymodbus",
+        role: Role::Gateway,
+        language: "Python",
+        version: "2.1.0",
+        licence: "LGPL-3.0",
+        registry: "PyPI (asyncua, pymodbus)",
+        needs: &[PYTHON],
+        recipe: Recipe::Python { folder: "asyncua-pymodbus" },
+        starting: &[],
+        apart_ms: 0,
+    },
+    Peer {
+        name: "node-red",
+        role: Role::Gateway,
+        language: "JavaScript",
+        version: "4.1.15",
+        licence: "Apache-2.0",
+        registry: "npm (node-red, node-red-contrib-modbus, node-red-contrib-opcua)",
+        needs: &[NODE, NPM],
+        recipe: Recipe::Npm { folder: "node-red" },
         starting: &[],
         apart_ms: 0,
     },

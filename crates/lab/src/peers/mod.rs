@@ -3,8 +3,8 @@
 //!
 //! - [`catalogue`]: which there are, and what each needs;
 //! - [`install`]: getting them; [`tools`]: what has to be on the machine for that;
-//! - [`start`]: running them: a port, N variables, an update interval, `READY` when they listen; they end when asked to,
-//!   and when the process that started them is gone.
+//! - [`start`]: running them: a port, N variables, an update interval, the devices that a gateway reads, `READY` when they
+//!   listen; they end when asked to, and when the process that started them is gone.
 //!
 //! Nothing of a peer is linked into Taktwerk. The programs around their libraries are ours and stand in `interop/`; they
 //! are part of this crate as text, so that an installed `taktwerk` needs no checkout.

@@ -50,6 +50,11 @@ pub(super) const ALL: &[Source] = sources![
     "rumqttd/Cargo.lock",
     "rumqttd/src/main.rs",
     "mosquitto/broker.sh",
+    "asyncua-pymodbus/requirements.txt",
+    "asyncua-pymodbus/server.py",
+    "node-red/package.json",
+    "node-red/package-lock.json",
+    "node-red/server.js",
 ];
 
 /// Those of a folder.

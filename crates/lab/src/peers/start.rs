@@ -6,7 +6,7 @@ use super::tools::which;
 use crate::links::Namespace;
 use crate::pin::CpuList;
 use crate::program::{Program, ProgramError, Running};
-use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -22,10 +22,12 @@ pub struct PeerOptions {
     pub port: u16,
     /// The address to listen on.
     pub bind: IpAddr,
-    /// How many Double variables it has.
+    /// How many Double variables it has; of a gateway: how many registers of each device it reads.
     pub variables: u32,
-    /// How often all of them change; zero is never.
+    /// How often all of them change; zero is never. Of a gateway: how often it reads each device.
     pub update: Duration,
+    /// The Modbus TCP devices that a gateway reads.
+    pub devices: Vec<SocketAddr>,
     /// On which CPUs.
     pub cpus: Option<CpuList>,
     /// In which network.
@@ -41,6 +43,7 @@ impl Default for PeerOptions {
             bind: Ipv4Addr::LOCALHOST.into(),
             variables: 100,
             update: Duration::from_millis(100),
+            devices: Vec::new(),
             cpus: None,
             network: None,
             stop: None,
@@ -128,9 +131,13 @@ fn arranged(peer: &Peer, directory: &Path, options: &PeerOptions) -> Program {
         }
     };
     let mut program = program.args(["--port", &port.to_string(), "--bind", &options.bind.to_string()]);
-    if peer.role == Role::OpcUa {
+    if peer.role != Role::Mqtt {
         let update = (options.update.as_secs_f64() * 1e3).to_string();
         program = program.args(["--variables", &options.variables.to_string(), "--update", &update]);
+    }
+    if peer.role == Role::Gateway {
+        let devices: Vec<String> = options.devices.iter().map(ToString::to_string).collect();
+        program = program.args(["--devices", &devices.join(",")]);
     }
     program = program.arg("--exit-with-stdin");
     if let Some(cpus) = &options.cpus {

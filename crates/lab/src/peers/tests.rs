@@ -27,6 +27,8 @@ fn names_are_unique_and_versions_pinned_in_the_sources() {
         ("gopcua/go.mod", "gopcua"),
         ("async-opcua/Cargo.toml", "async-opcua"),
         ("rumqttd/Cargo.toml", "rumqttd"),
+        ("asyncua-pymodbus/requirements.txt", "asyncua-pymodbus"),
+        ("node-red/package.json", "node-red"),
     ] {
         let version = find(name).unwrap().version;
         assert!(text(path).contains(version), "{path} does not pin {version}");

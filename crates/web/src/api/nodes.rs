@@ -2,17 +2,20 @@
 
 use super::values::{json_of, number_text};
 use super::{Problem, Who};
+use crate::compress;
 use axum::Json;
 use axum::extract::Query;
+use axum::http::HeaderMap;
+use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use taktwerk::client::{Attribute, BrowseOptions};
 use taktwerk::{Client, DataValue, NodeId, Variant};
-use taktwerk_schema::ids::{object_ids, object_type_ids, reference_type_ids, variable_type_ids};
+use taktwerk_schema::ids::{object_ids, reference_type_ids};
 use taktwerk_schema::{BrowseDirection, EUInformation, NodeClass, Range};
 use taktwerk_types::{BuiltInType, ExtensionObject};
 
-/// References that are shown of one node.
+/// Children of one node that one answer has.
 const CHILDREN_MAX: usize = 5_000;
 
 #[derive(Deserialize)]
@@ -20,36 +23,46 @@ pub(crate) struct Of {
     node: Option<String>,
 }
 
+/// Children of a node; those before `from` are left out, and at most `limit` are given.
+#[derive(Deserialize)]
+pub(crate) struct Children {
+    node: Option<String>,
+    #[serde(default)]
+    from: usize,
+    limit: Option<usize>,
+}
+
 /// A node's id, or what is wrong with it.
 pub(crate) fn parse(text: &str) -> Result<NodeId, Problem> {
     text.parse().map_err(|error| Problem::bad_request(format!("{text}: {error}")))
 }
 
-/// The children of a node, the Objects folder if none is named.
-pub(crate) async fn browse(Who(visitor): Who, Query(of): Query<Of>) -> Result<Json<Value>, Problem> {
+/// The children of a node, the Objects folder if none is named, and how many it has.
+pub(crate) async fn browse(
+    Who(visitor): Who,
+    Query(of): Query<Children>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
     let node = match &of.node {
         Some(node) => parse(node)?,
         None => NodeId::numeric(0, object_ids::OBJECTS_FOLDER),
     };
-    let mut references = visitor.client.browse(node).await?;
-    let is_cut = references.len() > CHILDREN_MAX;
-    references.truncate(CHILDREN_MAX);
+    let references = visitor.client.browse(node).await?;
     let children: Vec<Value> = references
         .iter()
+        .skip(of.from)
+        .take(of.limit.unwrap_or(CHILDREN_MAX).min(CHILDREN_MAX))
         .filter_map(|reference| {
             let id = reference.node_id.local()?;
-            let kind = reference.type_definition.local().and_then(NodeId::ns0);
             Some(json!({
                 "id": id.to_string(),
                 "name": name(reference.display_name.text.as_str(), reference.browse_name.name.as_str()),
                 "class": class_name(reference.node_class),
                 "isProperty": reference.reference_type_id.ns0() == Some(reference_type_ids::HAS_PROPERTY),
-                "isFolder": kind == Some(object_type_ids::FOLDER_TYPE),
-                "isState": kind == Some(variable_type_ids::TWO_STATE_DISCRETE_TYPE),
             }))
         })
         .collect();
-    Ok(Json(json!({ "children": children, "isCut": is_cut })))
+    Ok(compress::json(&headers, &json!({ "children": children, "count": references.len() })))
 }
 
 fn name<'a>(display: &'a str, browse: &'a str) -> &'a str {

@@ -144,10 +144,17 @@ function liveTable(items, columns = {}) {
     el("tbody", {}, ...rows.map((row) => row.element)));
   const control = new AbortController();
   let isDue = false;
+  // Only rows that can be seen are drawn; the others are when they come into view.
+  const inView = new IntersectionObserver((entries) => {
+    for (const { target, isIntersecting } of entries) target.row.isInView = isIntersecting;
+    soon();
+  }, { rootMargin: "200px" });
+  for (const row of rows) { row.element.row = row; inView.observe(row.element); }
+  const soon = () => { if (!isDue) { isDue = true; requestAnimationFrame(draw); } };
   const draw = () => {
     isDue = false;
     for (const row of rows) {
-      if (!row.latest) continue;
+      if (!row.latest || !row.isInView) continue;
       const [value, status, time] = row.latest;
       row.latest = null;
       row.value.textContent = shown(value);
@@ -166,12 +173,14 @@ function liveTable(items, columns = {}) {
           row.trace.add(value);
           row.latest = [value, status, time];
         }
-        if (!isDue) { isDue = true; requestAnimationFrame(draw); }
+        soon();
       });
   }
-  return { element: el("div", { class: "wide" }, table), end: () => control.abort() };
+  return { element: el("div", { class: "wide" }, table), end: () => { control.abort(); inView.disconnect(); } };
 }
 
+/** Nodes that the tree shows of one folder before it is asked for more. */
+const PART = 200;
 const KINDS = { Object: "▣", Variable: "≈", Method: "ƒ", View: "◫", Type: "T" };
 
 /** The tree of nodes, by keyboard as WAI-ARIA describes it. */
@@ -189,11 +198,10 @@ function nodeTree(onSelect) {
       if (!hasChildren || node.getAttribute("aria-expanded") === "true") return;
       if (!node.group) {
         try {
-          const { children, isCut } = await api("/browse?node=" + encodeURIComponent(child.id));
-          node.group = el("ul", { role: "group" }, ...children.filter((c) => !c.isProperty).map((c) => item(c, level + 1)));
-          if (isCut) node.group.append(el("li", { class: "soft" }, "… and more"));
+          node.group = el("ul", { role: "group" });
+          await more(node.group, child.id, 0, level + 1);
           node.append(node.group);
-        } catch (error) { say(error.message); return; }
+        } catch (error) { node.group = null; say(error.message); return; }
       }
       node.group.hidden = false;
       if (child.class !== "Variable") { node.setAttribute("aria-expanded", "true"); twist.textContent = "▾"; }
@@ -218,6 +226,26 @@ function nodeTree(onSelect) {
       if (!node.close()) await node.open();
     });
     return node;
+  };
+  // Long lists come in parts: the last item of each brings the next one.
+  const more = async (group, id, from, level) => {
+    const { children, count } = await api(`/browse?node=${encodeURIComponent(id)}&from=${from}&limit=${PART}`);
+    group.append(...children.filter((c) => !c.isProperty).map((c) => item(c, level)));
+    const next = from + PART;
+    if (count <= next) return;
+    const node = el("li", { role: "treeitem", "aria-level": level, "aria-selected": "false", tabindex: "-1" },
+      el("div", { class: "soft" }, el("span", { class: "twist" }), `Show more (${number.format(count - next)})`));
+    node.select = node.open = async () => {
+      const had = node.contains(document.activeElement);
+      try {
+        await more(group, id, next, level);
+        if (had && node.nextElementSibling) { node.nextElementSibling.tabIndex = 0; node.nextElementSibling.focus(); }
+        node.remove();
+      } catch (error) { say(error.message); }
+    };
+    node.close = () => false;
+    node.firstChild.addEventListener("click", () => { node.focus(); node.open(); });
+    group.append(node);
   };
   const visible = () => [...tree.querySelectorAll('[role="treeitem"]')].filter((node) => !node.closest("ul[hidden]"));
   tree.addEventListener("keydown", async (event) => {
@@ -360,7 +388,7 @@ function overview(main) {
     const found = [];
     const visit = async (id, path, depth) => {
       if (found.length >= 30 || depth > 3) return;
-      const { children } = await api("/browse" + (id ? "?node=" + encodeURIComponent(id) : ""));
+      const { children } = await api("/browse?limit=100" + (id ? "&node=" + encodeURIComponent(id) : ""));
       for (const child of children) {
         if (found.length >= 30) return;
         if (child.class === "Variable" && !child.isProperty) found.push({ id: child.id, name: [...path, child.name].slice(-2).join(" / ") });
@@ -414,7 +442,7 @@ function plant(main, argument) {
         if (node.isWritable) detail.append(writer(node));
         if (node.hasHistory) { const part = trend(node.id); parts.push(part); detail.append(el("h2", {}, "History"), part.element); }
       }
-      const variables = children.filter((child) => child.class === "Variable" && !child.isProperty).slice(0, 1000);
+      const variables = children.filter((child) => child.class === "Variable" && !child.isProperty);
       if (variables.length) { const table = liveTable(variables); parts.push(table); detail.append(table.element); }
     } catch (error) { detail.replaceChildren(el("p", { class: "error" }, error.message)); }
   };

@@ -1,7 +1,10 @@
 //! The page and its files, part of the program.
 
+use crate::compress;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use flate2::Compression;
+use std::sync::LazyLock;
 
 /// A file of the page.
 struct Asset {
@@ -17,6 +20,10 @@ const ASSETS: [Asset; 4] = [
     Asset { path: "/icon.svg", media_type: "image/svg+xml", content: include_str!("icon.svg") },
 ];
 
+/// The same with gzip, made when a browser asks for the first time.
+static COMPRESSED: LazyLock<[Option<Vec<u8>>; 4]> =
+    LazyLock::new(|| ASSETS.map(|asset| compress::gzip(asset.content.as_bytes(), Compression::best())));
+
 /// All paths.
 pub(crate) fn paths() -> impl Iterator<Item = &'static str> {
     ASSETS.iter().map(|asset| asset.path)
@@ -24,16 +31,22 @@ pub(crate) fn paths() -> impl Iterator<Item = &'static str> {
 
 /// Gives a file, or says that the browser has it already.
 pub(crate) async fn get(uri: axum::http::Uri, headers: HeaderMap) -> Response {
-    let Some(asset) = ASSETS.iter().find(|asset| asset.path == uri.path()) else {
+    let Some((at, asset)) = ASSETS.iter().enumerate().find(|(_, asset)| asset.path == uri.path()) else {
         return StatusCode::NOT_FOUND.into_response();
     };
-    let tag = format!("\"{:016x}\"", fingerprint(asset.content));
+    let compressed =
+        compress::is_taken(&headers).then(|| COMPRESSED.get(at).and_then(Option::as_deref)).flatten();
+    let mark = if compressed.is_some() { "-gzip" } else { "" };
+    let tag = format!("\"{:016x}{mark}\"", fingerprint(asset.content));
     let known = headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
     let common = [(header::ETAG, tag), (header::CACHE_CONTROL, "no-cache".to_owned())];
     if known {
         return (StatusCode::NOT_MODIFIED, common).into_response();
     }
-    (common, [(header::CONTENT_TYPE, asset.media_type)], asset.content).into_response()
+    let content = compressed.unwrap_or(asset.content.as_bytes());
+    let mut response = (common, [(header::CONTENT_TYPE, asset.media_type)], content).into_response();
+    response.headers_mut().extend(compress::heads(compressed.is_some()));
+    response
 }
 
 /// FNV-1a: tells versions of a file apart, no more.

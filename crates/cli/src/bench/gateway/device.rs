@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 use taktwerk_lab::clock;
 
 /// Unit of the time in a register, nanoseconds. Sixteen bits last for six and a half seconds.
@@ -59,6 +60,12 @@ impl Devices {
         &self.addresses
     }
 
+    /// How many values change in this time: all registers of a device do at once, again and again.
+    pub(super) fn changes(&self, span: Duration) -> f64 {
+        let registers = self.addresses.len() as f64 * f64::from(self.plant.registers);
+        registers * span.as_nanos() as f64 / self.plant.period as f64
+    }
+
     /// From now on, those that hang do not answer.
     pub(super) fn hang(&self) {
         self.plant.hangs.store(true, Ordering::Relaxed);
@@ -92,7 +99,7 @@ impl Device {
         loop {
             stream.read_exact(&mut request)?;
             while self.number < self.plant.hanging && self.plant.hangs.load(Ordering::Relaxed) {
-                thread::sleep(std::time::Duration::from_millis(50));
+                thread::sleep(Duration::from_millis(50));
             }
             let answer = self.answer(&request, clock::monotonic());
             stream.write_all(&answer)?;

@@ -1,10 +1,11 @@
 //! What a gateway costs, and how late the values are that go through it.
 //!
-//! - [`registers`]: from registers of field devices ([`device`]) to a client;
+//! - [`registers`]: from registers of field devices ([`device`]) to a client; [`against`]: the same with gateways of others;
 //! - [`messages`]: from messages of an MQTT broker to a client;
 //! - [`servers`]: from other OPC UA servers to many clients;
 //! - [`watcher`]: the clients.
 
+mod against;
 mod device;
 mod messages;
 mod registers;
@@ -22,6 +23,8 @@ use super::common::{environment, nanos};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::progress::Progress;
+use std::io;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 use taktwerk_lab::clock;
@@ -36,6 +39,11 @@ const NAMESPACE: u16 = 2;
 /// What every configuration begins with: a server for everybody on this machine, on any port.
 const HEAD: &str = "[server]\nbind = [\"127.0.0.1:0\"]\nsimulated_plant = false\n[security]\nnone = true\n[identities]\n\
                     anonymous = true\n[permissions]\nunspecified = \"open\"\n";
+
+/// Starts Modbus TCP devices that run until this process ends; says where they are.
+pub(crate) fn field_devices(count: u32, registers: u16, interval: Duration) -> io::Result<Vec<SocketAddr>> {
+    device::Devices::start(count, registers, nanos(interval), 0).map(|devices| devices.addresses().to_vec())
+}
 
 /// Starts this program as a gateway.
 fn start(configuration: &str, folder: &Path, cpus: Option<&CpuList>) -> Result<Running, Failure> {

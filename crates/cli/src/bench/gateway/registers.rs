@@ -1,9 +1,9 @@
 //! `bench gateway`: from a register of a field device to a client. It starts the devices, a gateway that reads them and a
-//! client that subscribes to everything.
+//! client that subscribes to everything. With `--against`, other gateways read devices of the same kind: see [`against`].
 
 use super::device::{Devices, age};
 use super::watcher::{Seen, Watched, Watcher};
-use super::{HEAD, NAMESPACE, start, wait};
+use super::{HEAD, NAMESPACE, against, start, wait};
 use crate::bench::account::{self, Account, Window};
 use crate::bench::common::nanos;
 use crate::bench::report::Report;
@@ -24,35 +24,40 @@ use taktwerk_types::{NodeId, Variant};
 pub(crate) struct GatewayArgs {
     /// Modbus TCP devices.
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    devices: u32,
+    pub(super) devices: u32,
 
     /// Registers of each device; each one is a tag.
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..=10_000))]
-    registers: u16,
+    pub(super) registers: u16,
 
     /// How often the gateway reads each device, in milliseconds.
     #[arg(long, value_name = "MS", default_value = "100", value_parser = span::millis)]
-    poll: Duration,
+    pub(super) poll: Duration,
 
     /// Publishing interval of the client, in milliseconds.
     #[arg(short = 'I', long, value_name = "MS", default_value = "100", value_parser = span::millis)]
-    interval: Duration,
+    pub(super) interval: Duration,
 
     /// Measure twice; the second time, this many devices do not answer. The others are compared.
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "against")]
     hang: u32,
+
+    /// Compare with these gateways, installed by `taktwerk lab peers install`: asyncua-pymodbus, node-red. Each one reads 1, 2,
+    /// 5, 10 … devices, as many as it holds.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(super) against: Vec<String>,
 
     /// How long to measure.
     #[arg(short, long, value_name = "SPAN", default_value = "10s", value_parser = span::some)]
-    duration: Duration,
+    pub(super) duration: Duration,
 
     /// Warm-up before the measurement, not counted.
     #[arg(long, value_name = "SPAN", default_value = "2s", value_parser = span::seconds)]
-    warmup: Duration,
+    pub(super) warmup: Duration,
 
     /// CPU for the gateway.
     #[arg(long, value_name = "LIST")]
-    gateway_cpu: Option<CpuList>,
+    pub(super) gateway_cpu: Option<CpuList>,
 
     /// CPU for the devices and the client.
     #[arg(long, value_name = "LIST")]
@@ -82,12 +87,13 @@ pub(in crate::bench) fn run(
     if let Some(cpus) = &arguments.cpu {
         cpus.pin().map_err(|error| Failure::Environment(error.to_string()))?;
     }
-    let devices =
-        Devices::start(arguments.devices, arguments.registers, nanos(arguments.poll), arguments.hang)
-            .map_err(|error| Failure::Environment(format!("cannot start the devices: {error}")))?;
+    if !arguments.against.is_empty() {
+        return against::run(arguments, output, interrupt);
+    }
+    let devices = devices(arguments, arguments.devices)?;
     let folder = tempfile::tempdir().map_err(|error| Failure::Environment(error.to_string()))?;
     let gateway = start(&configuration(arguments, &devices), folder.path(), arguments.gateway_cpu.as_ref())?;
-    let mut watcher = Watcher::connect(gateway.url(), watched(arguments), arguments.interval, interrupt)?;
+    let mut watcher = Watcher::connect(gateway.url(), watched(arguments, arguments.devices, NAMESPACE), arguments.interval, interrupt)?;
     wait(&mut watcher, "warming up", arguments.warmup, interrupt)?;
     let (calm, account) = window(arguments, &mut watcher, gateway.pid(), interrupt)?;
     let mut hanging = None;
@@ -101,14 +107,21 @@ pub(in crate::bench) fn run(
     report(arguments, gateway.url(), &calm, hanging.as_ref(), &account).print(output, interrupt)
 }
 
-/// All tags. The registers of a device change together and come in one message: the first one tells its age.
-fn watched(arguments: &GatewayArgs) -> Watched {
+/// Starts so many devices.
+pub(super) fn devices(arguments: &GatewayArgs, count: u32) -> Result<Devices, Failure> {
+    Devices::start(count, arguments.registers, nanos(arguments.poll), arguments.hang)
+        .map_err(|error| Failure::Environment(format!("cannot start the devices: {error}")))
+}
+
+/// All tags of so many devices. The registers of a device change together and come in one message: the first one tells its age.
+pub(super) fn watched(arguments: &GatewayArgs, devices: u32, namespace: u16) -> Watched {
     let (registers, hanging) = (u32::from(arguments.registers), arguments.hang);
-    let node = move |device, register| NodeId::string(NAMESPACE, format!("d{device}/{register}"));
+    let node = move |device, register| NodeId::string(namespace, format!("d{device}/{register}"));
     Watched {
-        nodes: (0..arguments.devices)
+        nodes: (0..devices)
             .flat_map(|device| (0..registers).map(move |register| node(device, register)))
             .collect(),
+        sampling: arguments.interval,
         age: Box::new(move |tag, value, now| match value {
             Variant::UInt16(number) if tag % registers == 0 && tag / registers >= hanging => {
                 Some(age(*number, now))
@@ -119,7 +132,7 @@ fn watched(arguments: &GatewayArgs) -> Watched {
 }
 
 /// The gateway's configuration: a tag for each register.
-fn configuration(arguments: &GatewayArgs, devices: &Devices) -> String {
+pub(super) fn configuration(arguments: &GatewayArgs, devices: &Devices) -> String {
     let mut text = HEAD.to_owned();
     let poll = arguments.poll.as_secs_f64() * 1e3;
     for (number, address) in devices.addresses().iter().enumerate() {
@@ -139,7 +152,7 @@ fn configuration(arguments: &GatewayArgs, devices: &Devices) -> String {
     text
 }
 
-fn window(
+pub(super) fn window(
     arguments: &GatewayArgs,
     watcher: &mut Watcher,
     pid: u32,
@@ -214,6 +227,7 @@ mod tests {
             poll: Duration::from_millis(100),
             interval: Duration::from_millis(100),
             hang: 0,
+            against: Vec::new(),
             duration: Duration::from_secs(1),
             warmup: Duration::ZERO,
             gateway_cpu: None,

@@ -87,7 +87,8 @@ pub(in crate::bench) fn run(
     let servers = servers(arguments, interrupt)?;
     let Some(first) = servers.first() else { return Ok(()) };
     let own = |item| NodeId::numeric(1, FIRST + item);
-    let direct = Watched { nodes: (0..arguments.items).map(own).collect(), age: Box::new(age) };
+    let nodes = (0..arguments.items).map(own).collect();
+    let direct = Watched { nodes, sampling: arguments.interval, age: Box::new(age) };
     let mut watcher = Watcher::connect(first.url(), direct, arguments.interval, interrupt)?;
     let alone = way(arguments, "one client of one server", &mut watcher, first.pid(), first, interrupt)?;
     watcher.leave();
@@ -168,6 +169,7 @@ fn watched(arguments: &ServersArgs) -> Watched {
         nodes: (0..arguments.servers)
             .flat_map(|server| (0..arguments.items).map(move |item| node(server, item)))
             .collect(),
+        sampling: arguments.interval,
         age: Box::new(age),
     }
 }

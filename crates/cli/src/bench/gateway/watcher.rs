@@ -42,6 +42,8 @@ pub(super) type AgeOf = Box<dyn Fn(u32, &Variant, u64) -> Option<u64>>;
 pub(super) struct Watched {
     /// The tags.
     pub(super) nodes: Vec<NodeId>,
+    /// How often the server is asked to look at them; zero is as often as it can.
+    pub(super) sampling: Duration,
     /// What values tell.
     pub(super) age: AgeOf,
 }
@@ -155,7 +157,7 @@ impl Watcher {
             fleet.add(target.clone());
         }
         let items: Vec<_> =
-            watched.nodes.into_iter().zip(0..).map(|(node, handle)| item(node, handle, interval)).collect();
+            watched.nodes.into_iter().zip(0..).map(|(node, handle)| item(node, handle, watched.sampling)).collect();
         let sink = Sink {
             age: watched.age,
             members: vec![Member::default(); clients as usize],
@@ -274,13 +276,13 @@ impl Watcher {
     }
 }
 
-fn item(node_id: NodeId, client_handle: u32, interval: Duration) -> MonitoredItemCreateRequest {
+fn item(node_id: NodeId, client_handle: u32, sampling: Duration) -> MonitoredItemCreateRequest {
     MonitoredItemCreateRequest {
         item_to_monitor: ReadValueId { node_id, attribute_id: Attribute::VALUE.id(), ..Default::default() },
         monitoring_mode: MonitoringMode::REPORTING,
         requested_parameters: MonitoringParameters {
             client_handle,
-            sampling_interval: interval.as_secs_f64() * 1e3,
+            sampling_interval: sampling.as_secs_f64() * 1e3,
             queue_size: 1,
             discard_oldest: true,
             ..Default::default()

@@ -258,6 +258,7 @@ fn delays(
 fn watched(arguments: &MessagesArgs) -> Watched {
     Watched {
         nodes: (0..arguments.topics).map(|topic| NodeId::string(NAMESPACE, format!("b/{topic}"))).collect(),
+        sampling: arguments.interval,
         age: Box::new(|_, value, now| match value {
             Variant::Int64(number) => payload::age(u64::try_from(*number).ok()?, now),
             _ => None,

@@ -4,13 +4,16 @@
 
 use crate::failure::Failure;
 use serde_json::{Value, json};
+use std::net::SocketAddr;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use taktwerk_lab::peers::{self, Peer, PeerOptions, Role};
 use taktwerk_lab::program::{Program, Running};
 
 /// Variables that a checked server has.
 const VARIABLES: u32 = 20;
+/// Devices that a checked gateway reads.
+const DEVICES: u32 = 2;
 /// How often they change.
 const UPDATE: Duration = Duration::from_millis(200);
 /// How long one check may take on a busy machine.
@@ -31,7 +34,8 @@ impl Check {
 
 /// Runs all checks of a peer.
 pub(super) fn run(peer: &'static Peer, directory: &Path) -> Result<Vec<Check>, Failure> {
-    let options = PeerOptions { variables: VARIABLES, update: UPDATE, ..PeerOptions::default() };
+    let devices = if peer.role == Role::Gateway { field_devices()? } else { Vec::new() };
+    let options = PeerOptions { variables: VARIABLES, update: UPDATE, devices, ..PeerOptions::default() };
     let running = match peers::start(peer, directory, &options) {
         Ok(running) => running,
         Err(error) => return Ok(vec![Check { name: "starts".to_owned(), result: Err(error.to_string()) }]),
@@ -45,6 +49,7 @@ pub(super) fn run(peer: &'static Peer, directory: &Path) -> Result<Vec<Check>, F
     match peer.role {
         Role::OpcUa => opc_ua(&exe, &running, &mut add),
         Role::Mqtt => mqtt(&exe, &running, &mut add),
+        Role::Gateway => gateway(&exe, &running, &mut add),
     }
     let pid = running.pid();
     add(
@@ -58,6 +63,20 @@ pub(super) fn run(peer: &'static Peer, directory: &Path) -> Result<Vec<Check>, F
         },
     );
     Ok(checks)
+}
+
+/// Modbus TCP devices for a gateway, with as many registers as a checked server has variables.
+#[cfg(feature = "gateway")]
+fn field_devices() -> Result<Vec<SocketAddr>, Failure> {
+    let registers = u16::try_from(VARIABLES).unwrap_or(u16::MAX);
+    crate::bench::field_devices(DEVICES, registers, UPDATE)
+        .map_err(|error| Failure::Environment(format!("cannot start the devices: {error}")))
+}
+
+#[cfg(not(feature = "gateway"))]
+fn field_devices() -> Result<Vec<SocketAddr>, Failure> {
+    let what = "checking a gateway needs a `taktwerk` that was built with the feature `gateway`";
+    Err(Failure::Environment(what.to_owned()))
 }
 
 fn ours(exe: &Path, arguments: &[&str]) -> Result<Value, String> {
@@ -128,6 +147,34 @@ fn opc_ua(exe: &Path, running: &Running, add: &mut impl FnMut(&str, Result<Strin
             }
         }),
     );
+}
+
+fn gateway(exe: &Path, running: &Running, add: &mut impl FnMut(&str, Result<String, String>)) {
+    let namespace = running.note("NAMESPACE").unwrap_or("2");
+    let value = |node: &str| -> Result<f64, String> {
+        let document = ours(exe, &["read", running.url(), node])?;
+        number(&document).ok_or_else(|| format!("no number in {document}"))
+    };
+    for device in 0..DEVICES {
+        // The last register of the device: all before it are there too, or the device refuses to be read.
+        let node = format!("ns={namespace};s=d{device}/{}", VARIABLES - 1);
+        let end = Instant::now() + LIMIT;
+        let mut before = Err("it was not read yet".to_owned());
+        let changes = loop {
+            // A gateway that has just started has no values yet.
+            let now = value(&node);
+            match (&before, &now) {
+                (Ok(before), Ok(now)) if before != now => break Ok(format!("{node}: {before} → {now}")),
+                _ if Instant::now() > end => {
+                    let said = now.map_or_else(|error| error, |value| format!("it stays {value}"));
+                    break Err(format!("{node} does not change in {} s: {said}", LIMIT.as_secs()));
+                }
+                _ => before = now,
+            }
+            std::thread::sleep(UPDATE);
+        };
+        add(&format!("values of device {device}"), changes);
+    }
 }
 
 fn mqtt(exe: &Path, running: &Running, add: &mut impl FnMut(&str, Result<String, String>)) {

@@ -9,7 +9,7 @@ use crate::progress::Waiting;
 use crate::span;
 use clap::{Args, Subcommand};
 use serde_json::json;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 use taktwerk_lab::outcome::wrapped;
@@ -82,12 +82,15 @@ pub(crate) struct RunArgs {
     /// Address to listen on.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     bind: IpAddr,
-    /// Double variables.
+    /// Double variables; of a gateway: registers of each device.
     #[arg(long, value_name = "N", default_value_t = 100)]
     variables: u32,
-    /// Interval at which all of them change; 0 for never.
+    /// Interval at which all of them change, 0 for never; of a gateway: how often it reads each device.
     #[arg(long, value_name = "SPAN", default_value = "100ms", value_parser = span::millis)]
     update: Duration,
+    /// Modbus TCP device that a gateway reads. Repeat it for more.
+    #[arg(long = "device", value_name = "HOST:PORT")]
+    devices: Vec<SocketAddr>,
     /// CPU to run on.
     #[arg(long, value_name = "LIST")]
     cpu: Option<CpuList>,
@@ -133,6 +136,7 @@ fn list(arguments: &ListArgs, output: Output) -> Result<(), Failure> {
         let what = match peer.role {
             Role::OpcUa => "OPC UA server",
             Role::Mqtt => "MQTT broker",
+            Role::Gateway => "gateway",
         };
         let (version, state) = match state {
             State::Installed { version } => (version.clone(), "installed".to_owned()),
@@ -245,6 +249,7 @@ fn serve(arguments: &RunArgs, output: Output, interrupt: &Interrupt) -> Result<(
         bind: arguments.bind,
         variables: arguments.variables,
         update: arguments.update,
+        devices: arguments.devices.clone(),
         cpus: arguments.cpu.clone(),
         network: None,
         stop: Some(interrupt.flag()),

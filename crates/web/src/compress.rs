@@ -1,0 +1,85 @@
+//! Answers made smaller for browsers that take them so (gzip, RFC 9110 §8.4.1.3).
+//!
+//! Only files of the page and lists of nodes: no secret stands beside text that others choose, so the length of what is sent
+//! tells nothing (the attack called BREACH).
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::io::Write;
+
+/// Shorter answers take one packet anyway.
+const LEN_MIN: usize = 1_400;
+
+/// Whether the browser takes answers with gzip.
+pub(crate) fn is_taken(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    accepted.flat_map(|value| value.split(',')).any(|one| {
+        let (coding, weight) = one.split_once(';').unwrap_or((one, ""));
+        let is_refused = weight.trim().strip_prefix("q=").is_some_and(|weight| weight.parse() == Ok(0.0_f32));
+        coding.trim().eq_ignore_ascii_case("gzip") && !is_refused
+    })
+}
+
+/// The bytes with gzip, if they are then shorter.
+pub(crate) fn gzip(bytes: &[u8], level: Compression) -> Option<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), level);
+    encoder.write_all(bytes).ok()?;
+    encoder.finish().ok().filter(|shorter| shorter.len() < bytes.len())
+}
+
+/// What says of an answer how it is encoded.
+pub(crate) fn heads(is_compressed: bool) -> impl IntoIterator<Item = (HeaderName, HeaderValue)> {
+    let vary = (header::VARY, HeaderValue::from_static("accept-encoding"));
+    let encoding = (header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    [Some(vary), is_compressed.then_some(encoding)].into_iter().flatten()
+}
+
+/// JSON, with gzip if the browser takes it and it is worth it.
+pub(crate) fn json(headers: &HeaderMap, value: &serde_json::Value) -> Response {
+    let bytes = value.to_string().into_bytes();
+    let is_worth_it = bytes.len() >= LEN_MIN && is_taken(headers);
+    let compressed = is_worth_it.then(|| gzip(&bytes, Compression::fast())).flatten();
+    let is_compressed = compressed.is_some();
+    let content_type = [(header::CONTENT_TYPE, "application/json")];
+    let mut response = (content_type, compressed.unwrap_or(bytes)).into_response();
+    response.headers_mut().extend(heads(is_compressed));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    fn headers(accepted: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(header::ACCEPT_ENCODING, HeaderValue::from_static(accepted))])
+    }
+
+    #[test]
+    fn browsers_say_what_they_take() {
+        for taken in ["gzip", "gzip, deflate, br", "br;q=1.0, GZIP;q=0.5"] {
+            assert!(is_taken(&headers(taken)), "{taken}");
+        }
+        for refused in ["br", "gzip;q=0", "identity, gzip; q=0.0", "*;q=0"] {
+            assert!(!is_taken(&headers(refused)), "{refused}");
+        }
+        assert!(!is_taken(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn long_answers_become_shorter_and_are_the_same() {
+        let text = "value ".repeat(1_000);
+        let bytes = gzip(text.as_bytes(), Compression::fast()).unwrap();
+        let mut again = String::new();
+        flate2::read::GzDecoder::new(&bytes[..]).read_to_string(&mut again).unwrap();
+        assert!(bytes.len() < 100 && again == text);
+        assert_eq!(gzip(b"a", Compression::fast()), None);
+        let encoding = |response: Response| response.headers().get(header::CONTENT_ENCODING).cloned();
+        let long = serde_json::json!(text);
+        assert_eq!(encoding(json(&headers("gzip"), &long)), Some(HeaderValue::from_static("gzip")));
+        assert_eq!(encoding(json(&headers("br"), &long)), None);
+        assert_eq!(encoding(json(&headers("gzip"), &serde_json::json!("short"))), None);
+    }
+}

@@ -22,8 +22,9 @@ fi
 [ $# -gt 0 ] || set -- all
 is_quick=
 case " $* " in
-*" quick "*) is_quick=1; set -- python-opcua node-opcua gopcua mosquitto ;;
-*" all "*) set -- open62541 asyncua python-opcua milo node-opcua gopcua async-opcua mosquitto rumqttd ;;
+*" quick "*) is_quick=1; set -- python-opcua node-opcua gopcua mosquitto asyncua-pymodbus ;;
+*" all "*) set -- open62541 asyncua python-opcua milo node-opcua gopcua async-opcua mosquitto rumqttd \
+    asyncua-pymodbus node-red ;;
 esac
 status=0 passed=0 failed=0
 for peer in "$@"; do

@@ -148,8 +148,17 @@ const BYTES_MAX: u64 = 300_000;
 fn a_page_of_a_server_with_five_thousand_live_values_is_small() {
     let Some(browser) = browser() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let (_server, url) =
-        serve(&["--bind", "127.0.0.1:0", "--no-plant", "--signals", "5000", "--update", "1000", "--web", "127.0.0.1:0"]);
+    let (_server, url) = serve(&[
+        "--port",
+        "0",
+        "--no-plant",
+        "--signals",
+        "5000",
+        "--update",
+        "1000",
+        "--web",
+        "127.0.0.1:0",
+    ]);
     let mut page = Devtools::start(&browser, folder.path());
     // Values have come for so many rows, and the first one shows its value. Rows out of sight are not drawn.
     let shown = |count: usize| {
@@ -158,9 +167,11 @@ fn a_page_of_a_server_with_five_thousand_live_values_is_small() {
              ([...document.querySelectorAll('tbody tr')].filter(row => row.row?.trace.points.length))"
         )
     };
-    for (name, part, width, values) in
-        [("overview", "", 1_280, 30), ("overview-phone", "", 390, 30), ("plant", "#plant/ns%3D1%3Bi%3D99999", 1_280, 5_000)]
-    {
+    for (name, part, width, values) in [
+        ("overview", "", 1_280, 30),
+        ("overview-phone", "", 390, 30),
+        ("plant", "#plant/ns%3D1%3Bi%3D99999", 1_280, 5_000),
+    ] {
         page.open(&format!("{url}{part}"), width);
         page.wait_for(&shown(values));
         let (bytes, paint) = (page.received(), page.first_paint());
@@ -170,7 +181,11 @@ fn a_page_of_a_server_with_five_thousand_live_values_is_small() {
         assert!(bytes <= BYTES_MAX, "{name}: {bytes} bytes until it shows {values} values");
         assert!(paint > 0.0);
         // Nothing is wider than the window, which a phone would have to scroll.
-        assert_eq!(page.evaluate("document.documentElement.scrollWidth <= innerWidth"), json!(true), "{name}");
+        assert_eq!(
+            page.evaluate("document.documentElement.scrollWidth <= innerWidth"),
+            json!(true),
+            "{name}"
+        );
         page.keep(&format!("{name}.png"));
         let dark = json!({"features": [{"name": "prefers-color-scheme", "value": "dark"}]});
         page.call("Emulation.setEmulatedMedia", dark);

@@ -37,7 +37,13 @@ impl Devtools {
         let mut browser = Command::new("sh")
             .args(["-c", "exec \"$0\" \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>/dev/null"])
             .arg(browser)
-            .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe"])
+            .args([
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--hide-scrollbars",
+                "--remote-debugging-pipe",
+            ])
             .arg(format!("--user-data-dir={}", folder.join("devtools").display()))
             .arg("about:blank")
             .stdin(Stdio::piped())
@@ -63,6 +69,8 @@ impl Devtools {
         for domain in ["Network.enable", "Page.enable", "Runtime.enable"] {
             devtools.call(domain, json!({}));
         }
+        // Each page is opened as by a browser that has never seen it.
+        devtools.call("Network.setCacheDisabled", json!({"cacheDisabled": true}));
         devtools
     }
 
@@ -79,7 +87,8 @@ impl Devtools {
         let end = Instant::now() + PATIENCE;
         loop {
             let left = end.saturating_duration_since(Instant::now());
-            let message = self.messages.recv_timeout(left).unwrap_or_else(|_| panic!("no answer to {method}"));
+            let message =
+                self.messages.recv_timeout(left).unwrap_or_else(|_| panic!("no answer to {method}"));
             if message["id"] == json!(self.sent) {
                 assert!(message["error"].is_null(), "{method}: {}", message["error"]);
                 return message["result"].clone();
@@ -122,7 +131,12 @@ impl Devtools {
         let end = Instant::now() + PATIENCE;
         while self.evaluate(script) != json!(true) {
             let page = || "the page does not become as expected";
-            assert!(Instant::now() < end, "{}: {script}: {}", page(), self.evaluate("document.body.innerText"));
+            assert!(
+                Instant::now() < end,
+                "{}: {script}: {}",
+                page(),
+                self.evaluate("document.body.innerText")
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
     }

@@ -1,6 +1,6 @@
 //! Values as they change: one OPC UA subscription per stream, one message per publishing cycle.
 
-use super::values::append;
+use super::values::{append_content, append_status, time_of};
 use super::{Problem, Who, nodes::parse};
 use crate::visitor::{STREAMS_MAX, Visitor};
 use axum::Json;
@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use taktwerk::client::{Item, SubscriptionOptions, Update, Updates};
+use taktwerk::{DataValue, StatusCode};
 
 /// Nodes of one stream.
 const NODES_MAX: usize = 10_000;
@@ -64,8 +65,9 @@ struct State {
     _visitor: Arc<Visitor>,
 }
 
-/// Opens a stream: first the status of each node (`null` if it is good), then `[position, value, status, milliseconds]`
-/// of each change.
+/// Opens a stream: first the status of each node (`null` if it is good), then changes: `{"time": T, "changes": […]}` with
+/// `[position, value, status, milliseconds after T]` of each. What is `null` or 0 at the end of one is left out, because most
+/// values are good and many have the same time.
 pub(crate) async fn open(Who(visitor): Who, Json(wanted): Json<Wanted>) -> Result<Response, Problem> {
     if wanted.nodes.is_empty() || wanted.nodes.len() > NODES_MAX {
         return Err(Problem::bad_request(format!("a stream has 1 to {NODES_MAX} nodes")));
@@ -87,7 +89,7 @@ pub(crate) async fn open(Who(visitor): Who, Json(wanted): Json<Wanted>) -> Resul
 
 /// Waits for changes, and takes all that are there.
 async fn next(mut state: State) -> Option<(Result<Event, Infallible>, State)> {
-    let mut out = Vec::with_capacity(1024);
+    let mut out = Changes::default();
     let mut count = 0;
     loop {
         let update = if count == 0 {
@@ -106,18 +108,77 @@ async fn next(mut state: State) -> Option<(Result<Event, Infallible>, State)> {
             count += 1;
         }
     }
-    out.push(b']');
-    let text = String::from_utf8(out).unwrap_or_else(|_| "[]".to_owned());
-    Some((Ok(Event::default().data(text)), state))
+    Some((Ok(Event::default().data(out.message())), state))
 }
 
 /// Appends a change. Whether it is one.
-fn add(positions: &BTreeMap<u32, usize>, update: &Update, out: &mut Vec<u8>) -> bool {
+fn add(positions: &BTreeMap<u32, usize>, update: &Update, out: &mut Changes) -> bool {
     let Update::Change(change) = update else { return false };
     let Some(position) = positions.get(&change.item) else { return false };
-    out.push(if out.is_empty() { b'[' } else { b',' });
-    out.extend_from_slice(format!("[{position},").as_bytes());
-    append(&change.value, out);
-    out.push(b']');
+    out.add(*position, &change.value);
     true
+}
+
+/// Changes as they are sent.
+#[derive(Default)]
+struct Changes {
+    /// Elements of the list, with a comma between them.
+    list: Vec<u8>,
+    /// The time of the first.
+    time: i64,
+}
+
+impl Changes {
+    fn add(&mut self, position: usize, value: &DataValue) {
+        let time = time_of(value);
+        if self.list.is_empty() {
+            self.time = time;
+        } else {
+            self.list.push(b',');
+        }
+        self.list.extend_from_slice(format!("[{position},").as_bytes());
+        append_content(value, &mut self.list);
+        let (status, after) = (value.status(), time.saturating_sub(self.time));
+        if status != StatusCode::GOOD || after != 0 {
+            self.list.push(b',');
+            append_status(status, &mut self.list);
+        }
+        if after != 0 {
+            self.list.extend_from_slice(format!(",{after}").as_bytes());
+        }
+        self.list.push(b']');
+    }
+
+    fn message(self) -> String {
+        let list = String::from_utf8(self.list).unwrap_or_default();
+        format!("{{\"time\":{},\"changes\":[{list}]}}", self.time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taktwerk::{UtcTime, Variant};
+
+    #[test]
+    fn changes_leave_out_what_most_of_them_have() {
+        let value = |number: f64, millis: u64, status: StatusCode| DataValue {
+            value: Some(Variant::Double(number)),
+            status: Some(status),
+            source_timestamp: Some(UtcTime::from_unix(Duration::from_millis(millis))),
+            ..DataValue::default()
+        };
+        let mut changes = Changes::default();
+        changes.add(3, &value(1.5, 7_000, StatusCode::GOOD));
+        changes.add(4, &value(2.5, 7_000, StatusCode::GOOD));
+        changes.add(5, &value(3.5, 7_020, StatusCode::GOOD));
+        changes.add(6, &value(4.5, 6_990, StatusCode::BAD_DEVICE_FAILURE));
+        changes.add(7, &value(5.5, 7_000, StatusCode::BAD_DEVICE_FAILURE));
+        let message: serde_json::Value = serde_json::from_str(&changes.message()).unwrap();
+        let bad = StatusCode::BAD_DEVICE_FAILURE.to_string();
+        let list = json!([[3, 1.5], [4, 2.5], [5, 3.5, null, 20], [6, 4.5, bad, -10], [7, 5.5, bad]]);
+        assert_eq!(message, json!({"time": 7_000, "changes": list}));
+        let none: serde_json::Value = serde_json::from_str(&Changes::default().message()).unwrap();
+        assert_eq!(none["changes"], json!([]));
+    }
 }

@@ -40,6 +40,28 @@ pub(crate) fn number_text(text: &str) -> Option<String> {
 
 /// Appends a value as `value,"status",milliseconds`; the status is `null` if it is good.
 pub(crate) fn append(value: &DataValue, out: &mut Vec<u8>) {
+    append_content(value, out);
+    out.push(b',');
+    append_status(value.status(), out);
+    out.extend_from_slice(format!(",{}", time_of(value)).as_bytes());
+}
+
+/// When a value was measured, or else stored, in milliseconds since 1970; 0 if it does not say.
+pub(crate) fn time_of(value: &DataValue) -> i64 {
+    value.source_timestamp.or(value.server_timestamp).map(millis).unwrap_or_default()
+}
+
+/// Appends a status as text, or `null` if it is good.
+pub(crate) fn append_status(status: StatusCode, out: &mut Vec<u8>) {
+    if status == StatusCode::GOOD {
+        out.extend_from_slice(b"null");
+    } else {
+        out.extend_from_slice(format!("\"{status}\"").as_bytes());
+    }
+}
+
+/// Appends what a value is, without status and time.
+pub(crate) fn append_content(value: &DataValue, out: &mut Vec<u8>) {
     let start = out.len();
     match &value.value {
         Some(variant) => encode_value(variant, &JsonContext::default(), out),
@@ -50,15 +72,6 @@ pub(crate) fn append(value: &DataValue, out: &mut Vec<u8>) {
         let text = value.value.as_ref().map(|value| format!("\"{}\"", value.type_name())).unwrap_or_default();
         out.extend_from_slice(if text.is_empty() { b"null" } else { text.as_bytes() });
     }
-    out.push(b',');
-    let status = value.status();
-    if status == StatusCode::GOOD {
-        out.extend_from_slice(b"null");
-    } else {
-        out.extend_from_slice(format!("\"{status}\"").as_bytes());
-    }
-    let time = value.source_timestamp.or(value.server_timestamp).map(millis).unwrap_or_default();
-    out.extend_from_slice(format!(",{time}").as_bytes());
 }
 
 /// `[value, status, milliseconds]`.

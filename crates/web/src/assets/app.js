@@ -167,11 +167,11 @@ function liveTable(items, columns = {}) {
   if (items.length) {
     live(items.map((item) => item.id), 500, control.signal,
       (statuses) => statuses.forEach((status, i) => { if (status) { rows[i].value.textContent = "–"; rows[i].status.replaceChildren(quality(status)); } }),
-      (changes) => {
-        for (const [position, value, status, time] of changes) {
+      ({ time: first, changes }) => {
+        for (const [position, value, status = null, later = 0] of changes) {
           const row = rows[position];
           row.trace.add(value);
-          row.latest = [value, status, time];
+          row.latest = [value, status, first + later];
         }
         soon();
       });

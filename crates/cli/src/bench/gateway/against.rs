@@ -30,6 +30,9 @@ const TOLERANCE: u64 = 50_000_000;
 const SHARE: f64 = 0.95;
 /// What one of our values may cost of what one of the best alternative costs.
 const RATIO: f64 = 0.1;
+/// Values of a tag that the client asks the server to keep. With one, a poll and a publishing interval that are equally long
+/// lose a value whenever two polls come between two publishings, which says nothing about the load.
+const QUEUE: u32 = 10;
 /// Windows in which a gateway can show that it holds a load: one may be disturbed by something else.
 const WINDOWS: u32 = 2;
 
@@ -139,11 +142,16 @@ fn contenders(names: &[String]) -> Result<Vec<Contender>, Failure> {
         let peer = peers::find(name).filter(|peer| peer.role == Role::Gateway).ok_or_else(|| {
             let gateways = PEERS.iter().filter(|peer| peer.role == Role::Gateway).map(|peer| peer.name);
             let gateways: Vec<_> = gateways.collect();
-            Failure::Usage(format!("--against {name}: there is no such gateway; use {}", gateways.join(" or ")))
+            Failure::Usage(format!(
+                "--against {name}: there is no such gateway; use {}",
+                gateways.join(" or ")
+            ))
         })?;
         match peers::state(peer, &peers::directory()) {
             State::Installed { .. } => all.push(Contender { peer: Some(peer), holds: true }),
-            State::NotInstalled { command } | State::Outdated { command } | State::Missing { command, .. } => {
+            State::NotInstalled { command }
+            | State::Outdated { command }
+            | State::Missing { command, .. } => {
                 return Err(Failure::Environment(format!("{name} is not installed: {command}")));
             }
         }
@@ -197,6 +205,7 @@ fn measure(
     // Servers that sample by a timer of their own would add its interval to the delay, so they are asked not to.
     let mut watched = watched(arguments, count, namespace);
     watched.sampling = Duration::ZERO;
+    watched.queue = QUEUE;
     let mut watcher = Watcher::connect(gateway.url(), watched, arguments.interval, interrupt)?;
     let what = format!("{}, devices: {count}, warming up", contender.name());
     wait(&mut watcher, &what, arguments.warmup, interrupt)?;
@@ -250,7 +259,8 @@ fn report(arguments: &GatewayArgs, rows: &[Row]) -> Report {
             "delay_limit_us": limit as f64 / 1e3, "share_in_time": SHARE}),
     );
     let is_ours = |row: &&Row| row.name == "taktwerk";
-    let ours_at = |devices| rows.iter().filter(is_ours).find(|row| row.devices == devices).and_then(Row::cost);
+    let ours_at =
+        |devices| rows.iter().filter(is_ours).find(|row| row.devices == devices).and_then(Row::cost);
     report.set("comparison", rows.iter().map(|row| row.document(ours_at(row.devices))).collect::<Vec<_>>());
     report.comparison(table(rows, ours_at));
     report.fact(
@@ -283,15 +293,18 @@ fn report(arguments: &GatewayArgs, rows: &[Row]) -> Report {
         report.fact(
             name,
             format!(
-                "{}: holds {devices} devices at {} per value: {} × taktwerk with {devices}, {} × with {many}",
+                "{}: holds {devices} {} at {} per value: {} × taktwerk with {devices}, {} × with {many}",
                 row.version,
+                if devices == 1 { "device" } else { "devices" },
                 figures::micros(cost),
                 times(same),
                 times(all)
             ),
         );
-        results.push(json!({"gateway": name, "version": row.version, "devices": devices, "cpu_us_per_value": cost,
-            "ratio_same_load": same, "ratio_all_devices": all}));
+        results.push(
+            json!({"gateway": name, "version": row.version, "devices": devices, "cpu_us_per_value": cost,
+            "ratio_same_load": same, "ratio_all_devices": all}),
+        );
         least = Some(least.map_or(cost, |least| least.min(cost)));
     }
     report.set("alternatives", results);

@@ -93,7 +93,12 @@ pub(in crate::bench) fn run(
     let devices = devices(arguments, arguments.devices)?;
     let folder = tempfile::tempdir().map_err(|error| Failure::Environment(error.to_string()))?;
     let gateway = start(&configuration(arguments, &devices), folder.path(), arguments.gateway_cpu.as_ref())?;
-    let mut watcher = Watcher::connect(gateway.url(), watched(arguments, arguments.devices, NAMESPACE), arguments.interval, interrupt)?;
+    let mut watcher = Watcher::connect(
+        gateway.url(),
+        watched(arguments, arguments.devices, NAMESPACE),
+        arguments.interval,
+        interrupt,
+    )?;
     wait(&mut watcher, "warming up", arguments.warmup, interrupt)?;
     let (calm, account) = window(arguments, &mut watcher, gateway.pid(), interrupt)?;
     let mut hanging = None;
@@ -122,6 +127,7 @@ pub(super) fn watched(arguments: &GatewayArgs, devices: u32, namespace: u16) -> 
             .flat_map(|device| (0..registers).map(move |register| node(device, register)))
             .collect(),
         sampling: arguments.interval,
+        queue: 1,
         age: Box::new(move |tag, value, now| match value {
             Variant::UInt16(number) if tag % registers == 0 && tag / registers >= hanging => {
                 Some(age(*number, now))

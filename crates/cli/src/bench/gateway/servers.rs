@@ -88,7 +88,7 @@ pub(in crate::bench) fn run(
     let Some(first) = servers.first() else { return Ok(()) };
     let own = |item| NodeId::numeric(1, FIRST + item);
     let nodes = (0..arguments.items).map(own).collect();
-    let direct = Watched { nodes, sampling: arguments.interval, age: Box::new(age) };
+    let direct = Watched { nodes, sampling: arguments.interval, queue: 1, age: Box::new(age) };
     let mut watcher = Watcher::connect(first.url(), direct, arguments.interval, interrupt)?;
     let alone = way(arguments, "one client of one server", &mut watcher, first.pid(), first, interrupt)?;
     watcher.leave();
@@ -170,6 +170,7 @@ fn watched(arguments: &ServersArgs) -> Watched {
             .flat_map(|server| (0..arguments.items).map(move |item| node(server, item)))
             .collect(),
         sampling: arguments.interval,
+        queue: 1,
         age: Box::new(age),
     }
 }

@@ -44,6 +44,8 @@ pub(super) struct Watched {
     pub(super) nodes: Vec<NodeId>,
     /// How often the server is asked to look at them; zero is as often as it can.
     pub(super) sampling: Duration,
+    /// Values of one tag that the server keeps from one publishing to the next.
+    pub(super) queue: u32,
     /// What values tell.
     pub(super) age: AgeOf,
 }
@@ -156,8 +158,12 @@ impl Watcher {
         for _ in 0..clients {
             fleet.add(target.clone());
         }
-        let items: Vec<_> =
-            watched.nodes.into_iter().zip(0..).map(|(node, handle)| item(node, handle, watched.sampling)).collect();
+        let items: Vec<_> = watched
+            .nodes
+            .into_iter()
+            .zip(0..)
+            .map(|(node, handle)| item(node, handle, watched.sampling, watched.queue))
+            .collect();
         let sink = Sink {
             age: watched.age,
             members: vec![Member::default(); clients as usize],
@@ -276,14 +282,19 @@ impl Watcher {
     }
 }
 
-fn item(node_id: NodeId, client_handle: u32, sampling: Duration) -> MonitoredItemCreateRequest {
+fn item(
+    node_id: NodeId,
+    client_handle: u32,
+    sampling: Duration,
+    queue_size: u32,
+) -> MonitoredItemCreateRequest {
     MonitoredItemCreateRequest {
         item_to_monitor: ReadValueId { node_id, attribute_id: Attribute::VALUE.id(), ..Default::default() },
         monitoring_mode: MonitoringMode::REPORTING,
         requested_parameters: MonitoringParameters {
             client_handle,
             sampling_interval: sampling.as_secs_f64() * 1e3,
-            queue_size: 1,
+            queue_size,
             discard_oldest: true,
             ..Default::default()
         },

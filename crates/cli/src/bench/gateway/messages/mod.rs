@@ -259,6 +259,7 @@ fn watched(arguments: &MessagesArgs) -> Watched {
     Watched {
         nodes: (0..arguments.topics).map(|topic| NodeId::string(NAMESPACE, format!("b/{topic}"))).collect(),
         sampling: arguments.interval,
+        queue: 1,
         age: Box::new(|_, value, now| match value {
             Variant::Int64(number) => payload::age(u64::try_from(*number).ok()?, now),
             _ => None,

@@ -27,8 +27,7 @@ pub(crate) trait Resolve {
         Err(StatusCode::BAD_NOT_SUPPORTED)
     }
 
-    /// The number of the relation that a RelatedTo names; `index` is the number of its element. Part 4 §7.22.3: of the
-    /// operators for nodes, events know OfType only.
+    /// The number of the relation that a RelatedTo names; `index` is the number of its element.
     ///
     /// # Errors
     /// The result of the element.
@@ -43,7 +42,7 @@ pub(crate) trait Resolve {
     /// The number of the View of an InView.
     ///
     /// # Errors
-    /// The status of the operand; Bad_FilterOperatorUnsupported if there are no Views.
+    /// The result of the element; Bad_FilterOperatorUnsupported if there are no Views.
     fn view(&mut self, _id: &NodeId) -> Result<u32, StatusCode> {
         Err(StatusCode::BAD_FILTER_OPERATOR_UNSUPPORTED)
     }
@@ -205,13 +204,31 @@ fn compile_in_view<R: Resolve>(
     let [operand] = element.filter_operands.as_slice() else {
         return Err(refusal(StatusCode::BAD_FILTER_OPERAND_COUNT_MISMATCH));
     };
-    let id = operand.is::<LiteralOperand>().then(|| operand.decode::<LiteralOperand>());
-    let id = match id {
-        Some(Ok(LiteralOperand { value: Variant::NodeId(id) })) => *id,
-        _ => NodeId::NULL,
-    };
+    let id = view_id(operand).map_err(|status| ContentFilterElementResult {
+        status_code: StatusCode::BAD_FILTER_OPERAND_INVALID,
+        operand_status_codes: vec![status],
+        ..Default::default()
+    })?;
     let view = resolve.view(&id).map_err(refusal)?;
     Ok(Element { operator: Op::IN_VIEW, operands: [Operand::Field(view)].into() })
+}
+
+fn view_id(operand: &ExtensionObject) -> Result<NodeId, StatusCode> {
+    if !operand.is::<LiteralOperand>() {
+        return Err(StatusCode::BAD_FILTER_OPERAND_INVALID);
+    }
+    let LiteralOperand { value } = operand.decode().map_err(|_| StatusCode::BAD_FILTER_OPERAND_INVALID)?;
+    node_id(value)
+}
+
+/// The id in a literal.
+fn node_id(value: Variant) -> Result<NodeId, StatusCode> {
+    let invalid = StatusCode::BAD_FILTER_LITERAL_INVALID;
+    match value {
+        Variant::NodeId(id) => Ok(*id),
+        Variant::ExpandedNodeId(id) => id.local().cloned().ok_or(invalid),
+        _ => Err(invalid),
+    }
 }
 
 fn compile_operand<R: Resolve>(
@@ -256,12 +273,6 @@ fn literal<R: Resolve>(
     value: Variant,
     resolve: &mut R,
 ) -> Result<Operand<R::Type>, StatusCode> {
-    let invalid = StatusCode::BAD_FILTER_LITERAL_INVALID;
-    let node_id = |value: Variant| match value {
-        Variant::NodeId(id) => Ok(*id),
-        Variant::ExpandedNodeId(id) => id.local().cloned().ok_or(invalid),
-        _ => Err(invalid),
-    };
     match (operator, at, value) {
         (Op::OF_TYPE, _, value) => Ok(Operand::Type(resolve.of_type(&node_id(value)?)?)),
         (Op::CAST, 1, value) => resolve

@@ -6,6 +6,7 @@
 //!
 //! - [`compile`]: from the wire to a [`Filter`], with the result for each element;
 //! - [`evaluate`]: the operators, with the three values true, false and null;
+//! - [`relation`]: what a RelatedTo says;
 //! - [`compare`], [`convert`]: comparing values of different types; [`like`]: patterns.
 
 mod compare;
@@ -13,6 +14,7 @@ pub(crate) mod compile;
 pub(crate) mod convert;
 pub(crate) mod evaluate;
 pub(crate) mod like;
+pub(crate) mod relation;
 #[cfg(test)]
 mod tests;
 

@@ -1,19 +1,23 @@
 //! EventFilters (Part 4 §7.22.3): which events an item reports, and what of them.
 
-use super::field::hash;
+use super::field::{FieldName, hash};
 use super::model::Event;
 use crate::account::{HeapSize, allocation};
 use crate::content_filter::compile::compile as compile_where;
+use crate::content_filter::relation::{Names, Operands, Refusal, Relation, link};
 use crate::content_filter::{Compiled, Evaluate, Filter, FilterLimits, Resolve};
 use crate::limits::EventFilterLimits;
 use crate::node_ix::NodeIx;
 use std::borrow::Cow;
-use taktwerk_schema::{ContentFilter, ContentFilterResult, EventFilterResult, SimpleAttributeOperand};
+use taktwerk_schema::{
+    ContentFilter, ContentFilterElement, ContentFilterElementResult, ContentFilterResult, EventFilterResult,
+    SimpleAttributeOperand,
+};
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{BuiltInType, Encode, NodeId, NumericRange, QualifiedName, StatusCode, Variant};
 
 /// What is known of types.
-pub(crate) trait Types {
+pub(crate) trait Types: Names {
     /// BaseEventType or a type that derives from it.
     fn event_type(&self, id: &NodeId) -> Option<NodeIx>;
     /// Whether a type has such an InstanceDeclaration, itself or from a type that it derives from.
@@ -26,12 +30,24 @@ pub(crate) trait Types {
     fn built_in_type(&self, data_type: &NodeId) -> Option<BuiltInType>;
 }
 
+/// The nodes around an event: what InView and RelatedTo ask about. Part 4 §7.7.3 has a "target Node"; an event is none, so
+/// that it is the event's SourceNode.
+pub(crate) trait Around {
+    /// Whether one of the relations holds for a node; `None` if it cannot be found out.
+    fn is_related(&self, relations: &[Relation], number: usize, source: &NodeId) -> Option<bool>;
+
+    /// Whether a View has a node; `None` if it cannot be found out. What is no View has none (Part 4 §7.7.3).
+    fn is_in_view(&self, view: &NodeId, source: &NodeId) -> Option<bool>;
+}
+
 /// A checked filter.
 #[derive(Debug, PartialEq)]
 pub(crate) struct EventFilter {
     select: Box<[Clause]>,
     /// The fields that the where clause names.
     fields: Box<[Clause]>,
+    relations: Box<[Relation]>,
+    views: Box<[NodeId]>,
     filter: Filter<NodeIx>,
 }
 
@@ -98,20 +114,22 @@ impl EventFilter {
         if statuses.iter().all(|status| status.is_bad()) {
             return Err((invalid, result(ContentFilterResult::default())));
         }
-        let mut fields = Fields { reader: &reader, clauses: Vec::new() };
+        let mut fields = Fields::new(&reader);
         let compiled = compile_filter(&filter.where_clause, limits, &mut fields);
-        let Compiled { filter, result: where_result } =
+        let Compiled { filter: compiled, result: where_result } =
             compiled.map_err(|status| (status, result(ContentFilterResult::default())))?;
-        let result = result(where_result);
-        match filter {
-            Some(filter) => Ok((Self { select, fields: fields.clauses.into(), filter }, result)),
-            None => Err((invalid, result)),
+        let Some(compiled) = compiled else { return Err((invalid, result(where_result))) };
+        let Fields { clauses, mut relations, views, .. } = fields;
+        if let Err(element) = link(&mut relations) {
+            return Err((invalid, result(no_relation(&filter.where_clause, element))));
         }
+        let (fields, relations, views) = (clauses.into(), relations.into(), views.into());
+        Ok((Self { select, fields, relations, views, filter: compiled }, result(where_result)))
     }
 
     /// Whether the item reports an event.
-    pub(crate) fn passes(&self, event: &Event) -> bool {
-        self.filter.is_empty() || self.filter.passes(&Subject { filter: self, event })
+    pub(crate) fn passes(&self, event: &Event, around: &dyn Around) -> bool {
+        self.filter.is_empty() || self.filter.passes(&Subject { filter: self, event, around })
     }
 
     /// Appends the selected fields, as in an EventFieldList.
@@ -129,6 +147,29 @@ fn compile_filter(
     fields: &mut Fields<'_>,
 ) -> Result<Compiled<NodeIx>, StatusCode> {
     compile_where(filter, FilterLimits { operands_max: limits.where_operands_max }, fields)
+}
+
+/// The result for a RelatedTo whose target is the element of another operator.
+fn no_relation(filter: &ContentFilter, number: u32) -> ContentFilterResult {
+    let results = (0u32..).zip(&filter.elements).map(|(at, element)| {
+        if at == number {
+            refused(element, 1, StatusCode::BAD_FILTER_ELEMENT_INVALID)
+        } else {
+            ContentFilterElementResult::default()
+        }
+    });
+    ContentFilterResult { element_results: results.collect(), ..Default::default() }
+}
+
+/// The result for an element one of whose operands is not valid (Part 4 §7.7.2).
+fn refused(element: &ContentFilterElement, operand: usize, status: StatusCode) -> ContentFilterElementResult {
+    let statuses =
+        (0..element.filter_operands.len()).map(|at| if at == operand { status } else { StatusCode::GOOD });
+    ContentFilterElementResult {
+        status_code: StatusCode::BAD_FILTER_OPERAND_INVALID,
+        operand_status_codes: statuses.collect(),
+        ..Default::default()
+    }
 }
 
 impl Clause {
@@ -158,6 +199,16 @@ impl Clause {
 struct Subject<'a> {
     filter: &'a EventFilter,
     event: &'a Event,
+    around: &'a dyn Around,
+}
+
+impl Subject<'_> {
+    fn source(&self) -> Option<&NodeId> {
+        match self.event.get(&FieldName::source_node())? {
+            Variant::NodeId(id) => Some(id),
+            _ => None,
+        }
+    }
 }
 
 impl Evaluate<NodeIx> for Subject<'_> {
@@ -170,6 +221,14 @@ impl Evaluate<NodeIx> for Subject<'_> {
 
     fn is_of_type(&self, kind: &NodeIx) -> bool {
         self.event.is_of_type(*kind)
+    }
+
+    fn is_related(&self, number: u32) -> Option<bool> {
+        self.around.is_related(&self.filter.relations, number as usize, self.source()?)
+    }
+
+    fn is_in_view(&self, number: u32) -> Option<bool> {
+        self.around.is_in_view(self.filter.views.get(number as usize)?, self.source()?)
     }
 }
 
@@ -213,6 +272,14 @@ impl Reader<'_> {
 struct Fields<'a> {
     reader: &'a Reader<'a>,
     clauses: Vec<Clause>,
+    relations: Vec<Relation>,
+    views: Vec<NodeId>,
+}
+
+impl<'a> Fields<'a> {
+    fn new(reader: &'a Reader<'a>) -> Self {
+        Self { reader, clauses: Vec::new(), relations: Vec::new(), views: Vec::new() }
+    }
 }
 
 impl Resolve for Fields<'_> {
@@ -234,6 +301,28 @@ impl Resolve for Fields<'_> {
     fn built_in_type(&self, data_type: &NodeId) -> Option<BuiltInType> {
         self.reader.types.built_in_type(data_type)
     }
+
+    fn related(
+        &mut self,
+        index: u32,
+        element: &ContentFilterElement,
+    ) -> Result<u32, ContentFilterElementResult> {
+        let read = Relation::read(index, element, Operands::Literals, self.reader.types);
+        let relation = read.map_err(|refusal| match refusal {
+            Refusal::Count => {
+                ContentFilterElementResult { status_code: refusal.status(), ..Default::default() }
+            }
+            Refusal::Operand(at, status) => refused(element, at, status),
+        })?;
+        self.relations.push(relation);
+        // As many as there are elements, which are limited.
+        Ok(u32::try_from(self.relations.len() - 1).unwrap_or(u32::MAX))
+    }
+
+    fn view(&mut self, id: &NodeId) -> Result<u32, StatusCode> {
+        self.views.push(id.clone());
+        u32::try_from(self.views.len() - 1).map_err(|_| StatusCode::BAD_QUERY_TOO_COMPLEX)
+    }
 }
 
 impl HeapSize for Clause {
@@ -245,6 +334,13 @@ impl HeapSize for Clause {
 impl HeapSize for EventFilter {
     fn heap_size(&self) -> usize {
         let clauses = |clauses: &[Clause]| allocation(size_of_val(clauses)) + clauses.heap_size();
-        clauses(&self.select) + clauses(&self.fields) + self.filter.heap_size()
+        let relations = self.relations.iter().map(|relation| allocation(relation.alias.len()));
+        clauses(&self.select)
+            + clauses(&self.fields)
+            + allocation(size_of_val(&*self.relations))
+            + relations.sum::<usize>()
+            + allocation(size_of_val(&*self.views))
+            + self.views.iter().map(HeapSize::heap_size).sum::<usize>()
+            + self.filter.heap_size()
     }
 }

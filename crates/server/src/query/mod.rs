@@ -5,8 +5,10 @@
 //! a response goes on where it was.
 //!
 //! - [`plan`]: from the wire to what is done for each node;
-//! - [`subject`]: a node as the filter sees it; [`data`]: what is returned of it.
+//! - [`subject`]: a node as the filter sees it; [`data`]: what is returned of it;
+//! - [`around`]: what filters of events ask about nodes.
 
+pub(crate) mod around;
 pub(crate) mod data;
 pub(crate) mod plan;
 pub(crate) mod subject;
@@ -60,9 +62,22 @@ pub(crate) struct Access<'a> {
     pub(crate) now: Now,
     /// References followed for the candidate.
     followed: &'a Cell<i64>,
+    /// How many may be followed.
+    followed_max: i64,
 }
 
-impl Access<'_> {
+impl<'a> Access<'a> {
+    /// For something that may follow so many references. They are counted in `followed`.
+    pub(crate) fn new(
+        nodes: &'a Nodes,
+        decisions: &'a Decisions,
+        now: Now,
+        followed: &'a Cell<i64>,
+        followed_max: i64,
+    ) -> Self {
+        Self { nodes, decisions, now, followed, followed_max }
+    }
+
     /// Notes that references are followed.
     fn follow(&self, count: i64) {
         self.followed.set(self.followed.get().saturating_add(count));
@@ -75,7 +90,7 @@ impl Access<'_> {
 
     /// Whether too much was followed.
     fn is_exhausted(&self) -> bool {
-        self.followed.get() > FOLLOWED_MAX
+        self.followed.get() > self.followed_max
     }
 }
 
@@ -108,7 +123,7 @@ impl QueryPoint {
         };
         self.last = Some(candidate);
         let followed = Cell::new(0);
-        let access = Access { nodes, decisions, now, followed: &followed };
+        let access = Access::new(nodes, decisions, now, &followed, FOLLOWED_MAX);
         let found = self.plan.look_at(access, entry, candidate, kind, out);
         *units -= followed.get() * crate::work::unit::REFERENCE;
         Ok(if found? { Step::Found } else { Step::Passed })

@@ -2,6 +2,7 @@
 
 use crate::account::{HeapSize, allocation};
 use crate::content_filter::compile::compile;
+use crate::content_filter::relation::{Names, Operands as Allowed, Relation, link};
 use crate::content_filter::{Compiled, Filter, FilterLimits, Resolve};
 use crate::limits::Limits;
 use crate::space::NodeIx;
@@ -11,17 +12,13 @@ use crate::space::view::attribute;
 use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_schema::{
     AttributeOperand, ContentFilter, ContentFilterElement, ContentFilterElementResult, ContentFilterResult,
-    ElementOperand, LiteralOperand, NodeClass, NodeTypeDescription, ParsingResult, QueryDataDescription,
-    RelativePath, SimpleAttributeOperand,
+    NodeClass, NodeTypeDescription, ParsingResult, QueryDataDescription, RelativePath,
+    SimpleAttributeOperand,
 };
-use taktwerk_types::{
-    BuiltInType, ExtensionObject, NodeId, NumericRange, QualifiedName, StatusCode, Variant,
-};
+use taktwerk_types::{BuiltInType, NodeId, NumericRange, QualifiedName, StatusCode};
 
 /// Types that one NodeTypeDescription may stand for, with its subtypes.
 const KINDS_MAX: usize = 16_384;
-/// Hops of a RelatedTo. More lead through most of an address space.
-const HOPS_MAX: u32 = 64;
 
 /// A compiled Query.
 #[derive(Debug)]
@@ -81,32 +78,6 @@ pub(crate) struct Field {
     pub(crate) data: Data,
 }
 
-/// A RelatedTo (Part 4 §7.7.3).
-#[derive(Debug)]
-pub(crate) struct Relation {
-    /// The element of the filter.
-    pub(crate) element: u32,
-    pub(crate) source: NodeIx,
-    pub(crate) target: Target,
-    pub(crate) reference_type: NodeIx,
-    /// References to follow; 0 follows them to the end.
-    pub(crate) hops: u32,
-    pub(crate) include_subtypes: bool,
-    pub(crate) include_reference_subtypes: bool,
-    /// The alias of the target.
-    pub(crate) alias: Box<str>,
-    /// Whether it is the target of another one.
-    pub(crate) is_nested: bool,
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Target {
-    /// An instance of a type.
-    Type(NodeIx),
-    /// A node for which the RelatedTo of another element holds.
-    Element(u32),
-}
-
 /// Why a Query is refused.
 pub(crate) struct Refusal {
     pub(crate) status: StatusCode,
@@ -160,7 +131,7 @@ impl Plan {
         };
         debug_assert!(result.element_results.is_empty(), "a filter without errors");
         let mut operands = resolver.operands;
-        operands.link()?;
+        link(&mut operands.relations).map_err(|_| StatusCode::BAD_CONTENT_FILTER_INVALID)?;
         let most = |wanted: u32, max: usize| if wanted == 0 { max } else { (wanted as usize).min(max) };
         Ok(Self {
             view: wanted.view,
@@ -187,21 +158,6 @@ impl Plan {
     }
 }
 
-impl Operands {
-    /// Finds the relations that are targets of others, and refuses targets that are no RelatedTo.
-    fn link(&mut self) -> Result<(), StatusCode> {
-        for at in 0..self.relations.len() {
-            let Some(Target::Element(element)) = self.relations.get(at).map(|relation| relation.target)
-            else {
-                continue;
-            };
-            let nested = self.relations.iter_mut().find(|relation| relation.element == element);
-            nested.ok_or(StatusCode::BAD_CONTENT_FILTER_INVALID)?.is_nested = true;
-        }
-        Ok(())
-    }
-}
-
 /// Reads what a client names.
 #[derive(Clone, Copy)]
 struct Reader<'a> {
@@ -210,23 +166,12 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// An ObjectType or VariableType.
     fn kind(&self, id: &NodeId) -> Result<NodeIx, StatusCode> {
-        if id.is_null() {
-            return Err(StatusCode::BAD_NODE_ID_INVALID);
-        }
-        let ix = self.nodes.resolve(id.as_ref()).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
-        match self.nodes.view(ix).map(|view| view.class()) {
-            Some(NodeClass::OBJECT_TYPE | NodeClass::VARIABLE_TYPE) => Ok(ix),
-            _ => Err(StatusCode::BAD_NOT_TYPE_DEFINITION),
-        }
+        self.nodes.kind(id)
     }
 
     fn reference_type(&self, id: &NodeId) -> Result<NodeIx, StatusCode> {
-        let invalid = StatusCode::BAD_REFERENCE_TYPE_ID_INVALID;
-        let ix = self.nodes.resolve(id.as_ref()).ok_or(invalid)?;
-        let is_one = self.nodes.view(ix).is_some_and(|view| view.class() == NodeClass::REFERENCE_TYPE);
-        if is_one { Ok(ix) } else { Err(invalid) }
+        self.nodes.reference_type(id)
     }
 
     fn node_type(&self, wanted: &NodeTypeDescription) -> (Option<TypePlan>, ParsingResult) {
@@ -313,82 +258,6 @@ impl Resolver<'_> {
         self.operands.fields.push(field);
         u32::try_from(self.operands.fields.len() - 1).map_err(|_| StatusCode::BAD_QUERY_TOO_COMPLEX)
     }
-
-    /// An operand that names a node: an AttributeOperand for its NodeId, or a literal. With its alias.
-    fn named(&self, operand: Option<&ExtensionObject>) -> Result<(NodeId, Box<str>), StatusCode> {
-        let invalid = StatusCode::BAD_FILTER_OPERAND_INVALID;
-        let operand = operand.ok_or(StatusCode::BAD_FILTER_OPERAND_COUNT_MISMATCH)?;
-        if operand.is::<AttributeOperand>() {
-            let operand: AttributeOperand = operand.decode().map_err(|_| invalid)?;
-            let is_id = operand.attribute_id == attribute::NODE_ID && operand.browse_path.elements.is_empty();
-            return if is_id { Ok((operand.node_id, operand.alias.as_str().into())) } else { Err(invalid) };
-        }
-        match literal(operand)? {
-            Variant::NodeId(id) => Ok((*id, "".into())),
-            Variant::ExpandedNodeId(id) => Ok((id.local().cloned().ok_or(invalid)?, "".into())),
-            _ => Err(invalid),
-        }
-    }
-
-    fn relation(&self, element: u32, from: &ContentFilterElement) -> Result<Relation, StatusCode> {
-        let operands = &from.filter_operands;
-        let source = self.reader.kind(&self.named(operands.first())?.0)?;
-        let second = operands.get(1).ok_or(StatusCode::BAD_FILTER_OPERAND_COUNT_MISMATCH)?;
-        let (target, alias) = if second.is::<ElementOperand>() {
-            let ElementOperand { index } =
-                second.decode().map_err(|_| StatusCode::BAD_FILTER_OPERAND_INVALID)?;
-            (Target::Element(index), "".into())
-        } else {
-            let (id, alias) = self.named(Some(second))?;
-            (Target::Type(self.reader.kind(&id)?), alias)
-        };
-        let reference_type = self.reader.reference_type(&self.named(operands.get(2))?.0)?;
-        let number = operands.get(3).ok_or(StatusCode::BAD_FILTER_OPERAND_COUNT_MISMATCH)?;
-        let hops = hops(&literal(number)?).ok_or(StatusCode::BAD_FILTER_OPERAND_INVALID)?;
-        if hops > HOPS_MAX {
-            return Err(StatusCode::BAD_QUERY_TOO_COMPLEX);
-        }
-        // Annex B.3 leaves them out and means subtypes too. Part 4 §7.7.3: what is no Boolean counts as false.
-        let is_true = |at: usize| match operands.get(at) {
-            None => true,
-            Some(operand) => literal(operand).ok() == Some(Variant::Boolean(true)),
-        };
-        Ok(Relation {
-            element,
-            source,
-            target,
-            reference_type,
-            hops,
-            include_subtypes: is_true(4),
-            include_reference_subtypes: is_true(5),
-            alias,
-            is_nested: false,
-        })
-    }
-}
-
-fn literal(operand: &ExtensionObject) -> Result<Variant, StatusCode> {
-    let invalid = StatusCode::BAD_FILTER_OPERAND_INVALID;
-    if !operand.is::<LiteralOperand>() {
-        return Err(invalid);
-    }
-    operand.decode::<LiteralOperand>().map(|operand| operand.value).map_err(|_| invalid)
-}
-
-/// A number of hops. The examples of the specification write it as a text.
-fn hops(value: &Variant) -> Option<u32> {
-    match value {
-        Variant::Byte(value) => Some(u32::from(*value)),
-        Variant::UInt16(value) => Some(u32::from(*value)),
-        Variant::UInt32(value) => Some(*value),
-        Variant::UInt64(value) => u32::try_from(*value).ok(),
-        Variant::SByte(value) => u32::try_from(*value).ok(),
-        Variant::Int16(value) => u32::try_from(*value).ok(),
-        Variant::Int32(value) => u32::try_from(*value).ok(),
-        Variant::Int64(value) => u32::try_from(*value).ok(),
-        Variant::String(text) => text.as_str().trim().parse().ok(),
-        _ => None,
-    }
 }
 
 impl Resolve for Resolver<'_> {
@@ -436,9 +305,10 @@ impl Resolve for Resolver<'_> {
         element: u32,
         from: &ContentFilterElement,
     ) -> Result<u32, ContentFilterElementResult> {
-        let relation = self
-            .relation(element, from)
-            .map_err(|status_code| ContentFilterElementResult { status_code, ..Default::default() })?;
+        let relation =
+            Relation::read(element, from, Allowed::LiteralsAndAttributes, self.reader.nodes).map_err(
+                |refusal| ContentFilterElementResult { status_code: refusal.status(), ..Default::default() },
+            )?;
         self.operands.relations.push(relation);
         // As many as there are elements, which are limited.
         Ok(u32::try_from(self.operands.relations.len() - 1).unwrap_or(u32::MAX))

@@ -3,9 +3,10 @@
 //! A RelatedTo holds if there is a node that it leads to. Operands that name the type of this node, or the alias of the
 //! RelatedTo, stand for the node. So a candidate passes if the filter is true for one choice of such nodes.
 
-use super::plan::{Field, Plan, Relation, Target};
+use super::plan::{Field, Plan};
 use super::{Access, data};
 use crate::content_filter::Evaluate;
+use crate::content_filter::relation::{Relation, Target};
 use crate::space::NodeIx;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -52,7 +53,7 @@ pub(super) fn passes(
         if relation.is_nested {
             continue;
         }
-        let mut chains = chains(plan, access, number, relation, candidate)?;
+        let mut chains = chains(&plan.operands.relations, access, number, relation, candidate)?;
         if chains.is_empty() {
             // It does not hold: no node is bound.
             chains.push(Vec::new());
@@ -82,9 +83,42 @@ pub(super) fn passes(
     Ok(false)
 }
 
+/// Whether a relation holds for a node.
+///
+/// # Errors
+/// Bad_QueryTooComplex if too much would have to be looked at.
+pub(crate) fn is_related(
+    relations: &[Relation],
+    access: Access<'_>,
+    number: usize,
+    from: NodeIx,
+) -> Result<bool, StatusCode> {
+    let Some(relation) = relations.get(number) else { return Ok(false) };
+    if !is_instance(access, from, relation.source, relation.include_subtypes) {
+        return Ok(false);
+    }
+    for node in targets(access, relation, from)? {
+        let holds = match relation.target {
+            Target::Type(kind) => is_instance(access, node, kind, relation.include_subtypes),
+            Target::Element(element) => {
+                let nested = relations.iter().position(|nested| nested.element == element);
+                // Elements do not lead back to themselves, so that this ends.
+                is_related(relations, access, nested.ok_or(StatusCode::BAD_INTERNAL_ERROR)?, node)?
+            }
+        };
+        if access.is_exhausted() {
+            return Err(StatusCode::BAD_QUERY_TOO_COMPLEX);
+        }
+        if holds {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// The ways to fulfil a relation from a node.
 fn chains(
-    plan: &Plan,
+    relations: &[Relation],
     access: Access<'_>,
     number: usize,
     relation: &Relation,
@@ -102,11 +136,11 @@ fn chains(
             }
             Target::Type(_) => {}
             Target::Element(element) => {
-                let mut nested = plan.operands.relations.iter().enumerate();
+                let mut nested = relations.iter().enumerate();
                 let nested = nested.find(|(_, nested)| nested.element == element);
                 // Elements do not lead back to themselves, so that this ends.
                 let (number, nested) = nested.ok_or(StatusCode::BAD_INTERNAL_ERROR)?;
-                for mut chain in chains(plan, access, number, nested, node)? {
+                for mut chain in chains(relations, access, number, nested, node)? {
                     chain.insert(0, bound);
                     found.push(chain);
                 }

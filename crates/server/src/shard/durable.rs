@@ -40,7 +40,7 @@ impl Shard {
     fn start_write(&mut self, now: Now) {
         let Some(config) = &self.shared.config().durable else { return };
         let store = Arc::clone(&config.store);
-        let Some(batch) = self.engine.collect_durable(now) else { return };
+        let Some(batch) = self.engine.collect_durable(self.shared.space(), now) else { return };
         let changes = Arc::clone(&batch.changes);
         let task = Task::blocking(JobKind::WriteSubscriptions, move || {
             JobResult::Durable(DurableResult(batch.run(&*store)))

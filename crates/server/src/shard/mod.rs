@@ -583,7 +583,7 @@ impl Shard {
         let limits = &self.shared.config().limits;
         let mut outbox =
             outbox(&mut self.connections, &mut self.output.transmit, &mut self.output.buffers, now, limits);
-        self.engine.publish_events(now, &mut outbox);
+        self.engine.publish_events(self.shared.space(), now, &mut outbox);
     }
 }
 

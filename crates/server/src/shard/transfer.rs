@@ -96,7 +96,7 @@ impl Shard {
             return self.transfers.postponed.push(ask);
         }
         let until = match ask.behind_event {
-            None => self.engine.events_before(place),
+            None => self.engine.events_before(place, self.shared.space(), now),
             Some(until) => Some(until).filter(|until| !self.engine.has_taken_events(*until)),
         };
         if until.is_some() {

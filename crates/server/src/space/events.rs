@@ -7,6 +7,7 @@
 use super::data_type::built_in;
 use super::nodes::Nodes;
 use super::{AddressSpace, NodeIx};
+use crate::content_filter::relation::Names;
 use crate::event::filter::Types;
 use crate::event::model::Placed;
 use crate::event::{Event, EventBus, FieldName, NewEvent};
@@ -14,7 +15,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use taktwerk_schema::NodeClass;
 use taktwerk_schema::ids::{object_ids, object_type_ids, reference_type_ids};
-use taktwerk_types::{BuiltInType, ByteString, NodeId, QualifiedName, UtcTime, Variant};
+use taktwerk_types::{BuiltInType, ByteString, NodeId, QualifiedName, StatusCode, UtcTime, Variant};
 
 /// Nodes that are looked at above a source, at most.
 const NODES_MAX: usize = 256;
@@ -27,6 +28,26 @@ pub(crate) const SUBSCRIBE_TO_EVENTS: u8 = 1;
 pub(crate) const HISTORY_READ: u8 = 4;
 /// The bit of EventNotifier that says that the history of events can be changed.
 pub(crate) const HISTORY_WRITE: u8 = 8;
+
+impl Names for Nodes {
+    fn kind(&self, id: &NodeId) -> Result<NodeIx, StatusCode> {
+        if id.is_null() {
+            return Err(StatusCode::BAD_NODE_ID_INVALID);
+        }
+        let ix = self.resolve(id.as_ref()).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
+        match self.view(ix).map(|view| view.class()) {
+            Some(NodeClass::OBJECT_TYPE | NodeClass::VARIABLE_TYPE) => Ok(ix),
+            _ => Err(StatusCode::BAD_NOT_TYPE_DEFINITION),
+        }
+    }
+
+    fn reference_type(&self, id: &NodeId) -> Result<NodeIx, StatusCode> {
+        let invalid = StatusCode::BAD_REFERENCE_TYPE_ID_INVALID;
+        let ix = self.resolve(id.as_ref()).ok_or(invalid)?;
+        let is_one = self.view(ix).is_some_and(|view| view.class() == NodeClass::REFERENCE_TYPE);
+        if is_one { Ok(ix) } else { Err(invalid) }
+    }
+}
 
 impl Types for Nodes {
     fn event_type(&self, id: &NodeId) -> Option<NodeIx> {

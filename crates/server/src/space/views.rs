@@ -69,8 +69,14 @@ impl Nodes {
 
     /// Whether a View has a node, and how many references were followed to find out.
     pub(crate) fn is_in_view(&self, view: NodeIx, node: NodeIx) -> (bool, i64) {
+        let (is_in_view, followed) = self.is_in_view_within(view, node, i64::MAX);
+        (is_in_view.unwrap_or(false), followed)
+    }
+
+    /// The same; `None` if more than `max` references would have to be followed, or too many nodes stand above it.
+    pub(crate) fn is_in_view_within(&self, view: NodeIx, node: NodeIx, max: i64) -> (Option<bool>, i64) {
         if self.view(node).is_some_and(NodeView::is_type) {
-            return (true, 1);
+            return (Some(true), 1);
         }
         let hierarchical = NodeIx::ns0(reference_type_ids::HIERARCHICAL_REFERENCES);
         let mut seen = BTreeSet::from([node]);
@@ -78,7 +84,7 @@ impl Nodes {
         let mut followed = 0;
         while let Some(ix) = next.pop() {
             if ix == view {
-                return (true, followed);
+                return (Some(true), followed);
             }
             self.references(ix, |reference| {
                 followed += 1;
@@ -88,12 +94,12 @@ impl Nodes {
                 {
                     next.push(reference.target);
                 }
-                seen.len() < ABOVE_MAX
+                seen.len() < ABOVE_MAX && followed <= max
             });
-            if seen.len() >= ABOVE_MAX {
-                return (false, followed);
+            if seen.len() >= ABOVE_MAX || followed > max {
+                return (None, followed);
             }
         }
-        (false, followed)
+        (Some(false), followed)
     }
 }

@@ -306,7 +306,7 @@ impl Engine {
     // ---- writing
 
     /// What is to be written now, if anything.
-    pub(crate) fn collect_durable(&mut self, now: Now) -> Option<Batch> {
+    pub(crate) fn collect_durable(&mut self, space: &AddressSpace, now: Now) -> Option<Batch> {
         if self.durables.next_deadline().is_none_or(|at| at > now.instant) {
             return None;
         }
@@ -332,10 +332,10 @@ impl Engine {
         self.refresh_pages();
         self.drain_changes(now.instant);
         if is_last {
-            self.drain_events();
+            self.drain_events(space, now);
         } else {
             // Events of a storm are written when they are in their queues: with one of the next entries.
-            self.catch_up_events();
+            self.catch_up_events(space, now);
         }
         let mut changes = failed.map_or_else(Vec::new, |failed| {
             Arc::try_unwrap(failed).unwrap_or_else(|failed| (*failed).clone())

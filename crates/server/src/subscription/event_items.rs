@@ -3,6 +3,7 @@
 //! A storm of events for many items takes longer than a turn may. Events are given to the items in slices; cycles of
 //! subscriptions with such items wait until the events that were raised before they were due have been given.
 
+use crate::event::bus::Handed;
 use crate::space::NodeIx;
 use std::collections::{BTreeMap, VecDeque};
 use taktwerk_types::Instant;
@@ -20,8 +21,17 @@ pub(crate) struct EventItems {
     /// How many are to be taken until the shard may rest.
     wanted: u64,
     waiting: VecDeque<Waiting>,
+    /// An event that some items have been asked about, and others not yet.
+    begun: Option<Begun>,
     /// Who is told that events were lost on their way to the shard.
     losing: Option<Losing>,
+}
+
+/// An event, and the items that are still to be asked about it, the next one last.
+#[derive(Debug)]
+pub(super) struct Begun {
+    pub(super) handed: Handed,
+    pub(super) items: Vec<u32>,
 }
 
 /// Items that are told, some at a time, that events were lost.
@@ -119,12 +129,22 @@ impl EventItems {
 
     /// Notes that so many events wait in the ring and are to be taken. Returns what [`Self::has_taken`] wants to know.
     pub(super) fn want(&mut self, in_ring: usize) -> u64 {
-        let until = self.taken + in_ring as u64;
+        let until = self.taken + in_ring as u64 + u64::from(self.begun.is_some());
         self.wanted = self.wanted.max(until);
         until
     }
 
-    /// Notes that an event was taken.
+    /// Keeps an event that was taken out of the ring for those that are still to be asked about it.
+    pub(super) fn begin(&mut self, begun: Begun) {
+        self.begun = Some(begun);
+    }
+
+    /// The event that was begun.
+    pub(super) fn take_begun(&mut self) -> Option<Begun> {
+        self.begun.take()
+    }
+
+    /// Notes that an event was taken, by all that are on its nodes.
     pub(super) fn took(&mut self) {
         self.taken += 1;
     }

@@ -6,6 +6,7 @@
 
 use super::Engine;
 use super::durable::note;
+use super::event_items::Begun;
 use super::item::{Item, ItemExt, NONE, flag};
 use super::manage::{Revised, id_of};
 use super::notifications::fire_links;
@@ -14,10 +15,11 @@ use crate::account::{Category, Charge, Exhausted, HeapSize, allocation};
 use crate::authorization::{Decisions, Denial};
 use crate::durable::marks::Marks;
 use crate::event::bus::{Departed, Handed};
-use crate::event::filter::EventFilter;
+use crate::event::filter::{Around, EventFilter};
 use crate::event::queue::{EventQueue, Next};
 use crate::event::{Event, EventBus};
 use crate::now::Now;
+use crate::query::around::EventSurroundings;
 use crate::space::view::attribute;
 use crate::space::{AddressSpace, NodeIx};
 use std::sync::Arc;
@@ -32,6 +34,8 @@ const QUEUE_SIZE_MIN: u32 = 10;
 
 /// Items that are asked about events in one slice, some 0.2 µs each.
 const ASKED_PER_SLICE: usize = 512;
+/// References that are followed in the time in which an item is asked.
+const FOLLOWED_PER_ASKED: usize = 4;
 
 /// What an item needs that monitors events.
 #[derive(Debug)]
@@ -56,18 +60,18 @@ struct Earlier {
 
 impl EventItem {
     /// Whether the item reports an event that was handed over as number `number`.
-    fn wants(&mut self, number: u64, event: &Event) -> bool {
+    fn wants(&mut self, number: u64, event: &Event, around: &dyn Around) -> bool {
         if number < self.since {
             return false;
         }
         if let Some(earlier) = &self.earlier {
             if number < earlier.until {
-                return earlier.filter.passes(event);
+                return earlier.filter.passes(event, around);
             }
             self.earlier = None;
             self.filter_charge.resize_anyway(filter_size(&self.filter));
         }
-        self.filter.passes(event)
+        self.filter.passes(event, around)
     }
 
     /// Gives it another filter. `raised`: the number of the next event, if some from before may still come.
@@ -109,8 +113,8 @@ impl Item {
     }
 
     /// Whether its filter passes an event.
-    pub(super) fn filter_passes(&self, event: &Event) -> bool {
-        self.events().is_some_and(|events| events.filter.passes(event))
+    pub(super) fn filter_passes(&self, event: &Event, around: &dyn Around) -> bool {
+        self.events().is_some_and(|events| events.filter.passes(event, around))
     }
 
     /// The queue of an item for events.
@@ -286,9 +290,9 @@ impl Engine {
 
     /// Takes over all events that were raised before the call: at the end of the server only, when a turn may take long.
     #[inline]
-    pub(super) fn drain_events(&mut self) {
+    pub(super) fn drain_events(&mut self, space: &AddressSpace, now: Now) {
         if self.want_events().is_some() {
-            self.take_events(usize::MAX);
+            self.take_events(usize::MAX, space, now);
         }
     }
 
@@ -306,9 +310,9 @@ impl Engine {
     }
 
     /// A slice of the events that are wanted.
-    pub(super) fn take_event_slice(&mut self) {
+    pub(super) fn take_event_slice(&mut self, space: &AddressSpace, now: Now) {
         if self.event_items.is_behind() {
-            self.take_events(ASKED_PER_SLICE);
+            self.take_events(ASKED_PER_SLICE, space, now);
         }
         if let Some((items, newest)) = self.event_items.next_losing(ASKED_PER_SLICE) {
             self.work.items_walked += items.len() as u64;
@@ -322,11 +326,11 @@ impl Engine {
     }
 
     /// The same, unless one was taken already in this turn: returns whether events that were raised before the call are left.
-    pub(super) fn catch_up_events(&mut self) -> Option<u64> {
+    pub(super) fn catch_up_events(&mut self, space: &AddressSpace, now: Now) -> Option<u64> {
         let was_behind = self.event_items.is_behind();
         let until = self.want_events()?;
         if !was_behind {
-            self.take_event_slice();
+            self.take_event_slice(space, now);
         }
         (!self.event_items.has_taken(until)).then_some(until)
     }
@@ -337,18 +341,23 @@ impl Engine {
     }
 
     /// Takes events that are wanted, until so many items were asked.
-    fn take_events(&mut self, asked_max: usize) {
+    fn take_events(&mut self, asked_max: usize, space: &AddressSpace, now: Now) {
         let mut asked = 0;
         while self.event_items.is_behind() {
             if asked >= asked_max {
                 return;
             }
-            let Some(Handed { number, event }) = self.events.pop(self.shard) else {
-                self.event_items.took_all();
-                break;
+            let (handed, items) = match self.event_items.take_begun() {
+                Some(Begun { handed, items }) => (handed, Some(items)),
+                None => match self.events.pop(self.shard) {
+                    Some(handed) => (handed, None),
+                    None => {
+                        self.event_items.took_all();
+                        break;
+                    }
+                },
             };
-            self.event_items.took();
-            asked += self.deliver(number, &event);
+            asked += self.deliver(handed, items, asked_max - asked, space, now);
         }
         self.take_lost();
     }
@@ -360,30 +369,51 @@ impl Engine {
         }
     }
 
-    /// Gives an event to the items that want it. Returns how many were asked, and one for the event itself.
-    fn deliver(&mut self, number: u64, event: &Arc<Event>) -> usize {
+    /// Gives an event to the items that want it: those on its nodes, or those that are left of them. If more would have to
+    /// be asked than `asked_max`, the rest is kept for the next slice. Returns how many were asked, and one for the event
+    /// itself; what takes longer counts as several.
+    fn deliver(
+        &mut self,
+        handed: Handed,
+        left: Option<Vec<u32>>,
+        asked_max: usize,
+        space: &AddressSpace,
+        now: Now,
+    ) -> usize {
         let Self { event_items, items, subscriptions, work, .. } = self;
         let mut asked = 1;
-        for node in event.notifiers() {
-            let watching = event_items.on(*node);
-            asked += watching.len();
-            work.items_walked += watching.len() as u64;
-            for index in watching {
-                let Some(item) = items.get_mut(*index as usize) else { continue };
-                let Some(Some(subscription)) = subscriptions.get_mut(item.subscription as usize) else {
-                    continue;
-                };
-                if item.has(flag::DENIED) || !may_see(&subscription.decisions, event) {
-                    continue;
-                }
-                let Some(events) = item.events_mut() else { continue };
-                if !events.wants(number, event) {
-                    continue;
-                }
-                let lost = events.queue.push(event);
-                subscription.counters.event_queue_overflows += u32::from(lost);
-                ready(*index, item, subscription);
+        let mut rest = Vec::new();
+        let mut ask = |index: u32| {
+            if asked >= asked_max {
+                rest.push(index);
+                return;
             }
+            work.items_walked += 1;
+            asked += 1 + offer(index, &handed, items, subscriptions, space, now) / FOLLOWED_PER_ASKED;
+        };
+        match left {
+            // Taken from the end, so that what is left need not be moved.
+            Some(mut left) => {
+                let count = left.len().min(asked_max);
+                left.drain(left.len() - count..).rev().for_each(&mut ask);
+                rest.reverse();
+                left.append(&mut rest);
+                rest = left;
+            }
+            None => {
+                handed
+                    .event
+                    .notifiers()
+                    .iter()
+                    .flat_map(|node| event_items.on(*node))
+                    .for_each(|index| ask(*index));
+                rest.reverse();
+            }
+        }
+        if rest.is_empty() {
+            event_items.took();
+        } else {
+            event_items.begin(Begun { handed, items: rest });
         }
         asked
     }
@@ -474,6 +504,34 @@ impl Engine {
         }
         self.make_events_ready(index);
     }
+}
+
+/// Gives an event to an item if it wants it. Returns how many references were followed to find that out.
+fn offer(
+    index: u32,
+    handed: &Handed,
+    items: &mut [Item],
+    subscriptions: &mut [Option<Box<Subscription>>],
+    space: &AddressSpace,
+    now: Now,
+) -> usize {
+    let Handed { number, event } = handed;
+    let Some(item) = items.get_mut(index as usize) else { return 0 };
+    let Some(Some(subscription)) = subscriptions.get_mut(item.subscription as usize) else { return 0 };
+    // What has been kept for the next slice may be gone by then.
+    if item.has(flag::DENIED) || !item.has(flag::ENABLED) || !may_see(&subscription.decisions, event) {
+        return 0;
+    }
+    let Some(events) = item.events_mut() else { return 0 };
+    let around = EventSurroundings::new(space, &subscription.decisions, now);
+    let is_wanted = events.wants(*number, event, &around);
+    let followed = around.followed();
+    if is_wanted {
+        let lost = events.queue.push(event);
+        subscription.counters.event_queue_overflows += u32::from(lost);
+        ready(index, item, subscription);
+    }
+    followed
 }
 
 /// Whether a client may see an event: ReceiveEvents on its type and on its source (Part 3 §8.55).

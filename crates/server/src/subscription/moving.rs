@@ -110,8 +110,6 @@ impl Engine {
         // What has been written until now is this engine's to sort out: values in its ring would not find their item.
         self.refresh_pages();
         self.drain_changes(now.instant);
-        // Those that have come since the shard looked for them are told as lost.
-        self.catch_up_events();
         self.abandon_refreshes(place);
         self.release_held(place);
         let mut subscription = self.subscriptions.get_mut(place as usize).and_then(Option::take)?;

@@ -130,7 +130,7 @@ impl Engine {
         }
         self.refresh(space, now);
         self.refresh_pages();
-        self.take_event_slice();
+        self.take_event_slice(space, now);
         let mut budget = Budget { publishes: PUBLISHES_PER_RUN, bytes: BYTES_PER_RUN };
         let mut fresh = false;
         while !budget.is_spent() {
@@ -154,7 +154,7 @@ impl Engine {
                         self.drain_changes(now.instant);
                         fresh = true;
                     }
-                    if let Some(until) = self.events_before(place) {
+                    if let Some(until) = self.events_before(place, space, now) {
                         self.event_items.wait(place, at, until);
                         continue;
                     }
@@ -166,11 +166,11 @@ impl Engine {
 
     /// Up to which event a subscription's cycle has to wait; `None`: it has all that were raised. Few events are given to
     /// the items at once.
-    pub(crate) fn events_before(&mut self, place: u32) -> Option<u64> {
+    pub(crate) fn events_before(&mut self, place: u32, space: &AddressSpace, now: Now) -> Option<u64> {
         if self.event_items.of(place).is_empty() {
             return None;
         }
-        self.catch_up_events()
+        self.catch_up_events(space, now)
     }
 
     /// A cycle that has waited for events: unless its timer was set anew since.
@@ -456,8 +456,8 @@ impl Engine {
 
     /// Sends the events that wait at once, as far as there are requests: the sessions are about to end. Durable subscriptions
     /// keep theirs.
-    pub(crate) fn publish_events(&mut self, now: Now, responder: &mut dyn Responder) {
-        self.drain_events();
+    pub(crate) fn publish_events(&mut self, space: &AddressSpace, now: Now, responder: &mut dyn Responder) {
+        self.drain_events(space, now);
         let mut budget = Budget { publishes: usize::MAX, bytes: usize::MAX };
         for place in self.event_items.places() {
             let wants = self.subscription(place).is_some_and(|subscription| {

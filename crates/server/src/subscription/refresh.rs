@@ -11,6 +11,7 @@ use super::manage::id_of;
 use crate::account::{Category, Charge};
 use crate::event::{Event, NewEvent};
 use crate::now::Now;
+use crate::query::around::EventSurroundings;
 use crate::space::AddressSpace;
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -187,7 +188,7 @@ impl Engine {
         self.work.items_walked += (count * targets.len()) as u64;
         for event in refresh.pending.drain(..count) {
             for index in &targets {
-                self.give_refreshed(*index, &event);
+                self.give_refreshed(*index, &event, space, now);
             }
         }
         refresh.charge.resize_anyway(refresh.pending.iter().map(|event| event.size()).sum());
@@ -208,14 +209,15 @@ impl Engine {
     }
 
     /// Gives an item the event of a condition, if the item is on a node above it and the filter passes it.
-    fn give_refreshed(&mut self, index: u32, event: &Arc<Event>) {
+    fn give_refreshed(&mut self, index: u32, event: &Arc<Event>, space: &AddressSpace, now: Now) {
         let Self { items, subscriptions, .. } = self;
         let Some(item) = items.get_mut(index as usize) else { return };
         if !event.notifiers().contains(&item.node) || item.has(flag::DENIED) {
             return;
         }
         let Some(Some(subscription)) = subscriptions.get(item.subscription as usize) else { return };
-        if !may_see(&subscription.decisions, event) || !item.filter_passes(event) {
+        let around = EventSurroundings::new(space, &subscription.decisions, now);
+        if !may_see(&subscription.decisions, event) || !item.filter_passes(event, &around) {
             return;
         }
         self.queue_event(index, event);

@@ -13,6 +13,7 @@ mod diagnostics;
 mod discovery;
 mod durable;
 mod event_history;
+mod event_relations;
 mod event_rings;
 mod events;
 mod flow;

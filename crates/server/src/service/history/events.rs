@@ -14,6 +14,8 @@ use crate::history::store::{EventCursor, Order, Span};
 use crate::history::{NodeHistory, NodeKey, StoredEvent};
 use crate::job_kind::JobKind;
 use crate::node_ix::NodeIx;
+use crate::now::Now;
+use crate::query::around::EventSurroundings;
 use crate::reply::Reply;
 use crate::request::Request;
 use crate::service::Outcome;
@@ -117,6 +119,7 @@ struct EventJob {
     bounds: Bounds,
     space: Arc<AddressSpace>,
     decisions: Arc<Decisions>,
+    now: Now,
 }
 
 /// Answers a request whose details are [`ReadEventDetails`].
@@ -181,6 +184,7 @@ pub(super) fn read(
         bounds,
         space: Arc::clone(cx.shared.space()),
         decisions: Arc::clone(&caller.decisions),
+        now: cx.now,
     };
     let task = Task::blocking(JobKind::ReadHistory, move || {
         JobResult::History(HistoryResult { encoded: job.run(), statuses: Vec::new() })
@@ -310,7 +314,8 @@ impl EventJob {
                 }
                 position.after = Some(cursor);
                 let event = self.space.shared_event_again(NewEvent::again(stored));
-                if sees(&self.decisions, target.node, &event) && filter.passes(&event) {
+                let around = EventSurroundings::new(&self.space, &self.decisions, self.now);
+                if sees(&self.decisions, target.node, &event) && filter.passes(&event, &around) {
                     filter.encode_fields(&event, body);
                     *count += 1;
                     position.left = position.left.map(|left| left.saturating_sub(1));

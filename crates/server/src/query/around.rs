@@ -1,0 +1,59 @@
+//! The nodes around an event: what InView and RelatedTo in the filter of events ask about.
+
+use super::{Access, subject};
+use crate::authorization::Decisions;
+use crate::content_filter::relation::Relation;
+use crate::event::filter::Around;
+use crate::now::Now;
+use crate::space::AddressSpace;
+use core::cell::Cell;
+use taktwerk_schema::PermissionType;
+use taktwerk_types::NodeId;
+
+/// References that are followed to find out whether one item reports one event; beyond, it is unknown. Some hundred
+/// microseconds.
+const FOLLOWED_MAX: i64 = 10_000;
+
+/// The address space as a client sees it, around the events that it may get.
+pub(crate) struct EventSurroundings<'a> {
+    space: &'a AddressSpace,
+    decisions: &'a Decisions,
+    now: Now,
+    followed: Cell<i64>,
+}
+
+impl<'a> EventSurroundings<'a> {
+    pub(crate) fn new(space: &'a AddressSpace, decisions: &'a Decisions, now: Now) -> Self {
+        Self { space, decisions, now, followed: Cell::new(0) }
+    }
+
+    /// References followed so far.
+    pub(crate) fn followed(&self) -> usize {
+        usize::try_from(self.followed.get()).unwrap_or(usize::MAX)
+    }
+}
+
+impl Around for EventSurroundings<'_> {
+    fn is_related(&self, relations: &[Relation], number: usize, source: &NodeId) -> Option<bool> {
+        let nodes = self.space.read();
+        let from = nodes.resolve(source.as_ref())?;
+        let access = Access::new(&nodes, self.decisions, self.now, &self.followed, FOLLOWED_MAX);
+        subject::is_related(relations, access, number, from).ok()
+    }
+
+    fn is_in_view(&self, view: &NodeId, source: &NodeId) -> Option<bool> {
+        let nodes = self.space.read();
+        let source = nodes.resolve(source.as_ref())?;
+        let is_view =
+            |ix| nodes.view(ix).is_some_and(|node| node.class() == taktwerk_schema::NodeClass::VIEW);
+        let view = nodes.resolve(view.as_ref()).filter(|ix| is_view(*ix));
+        // What the client does not see is not there.
+        let Some(view) = view.filter(|ix| self.decisions.allows(&nodes, *ix, PermissionType::BROWSE)) else {
+            return Some(false);
+        };
+        let left = FOLLOWED_MAX - self.followed.get();
+        let (is_in_view, followed) = nodes.is_in_view_within(view, source, left);
+        self.followed.set(self.followed.get().saturating_add(followed));
+        is_in_view
+    }
+}

@@ -68,10 +68,38 @@ const STEPS: &[Step] = &[
     step("campaign, 2 000 seeds", "cargo", &["xtask", "simulate", "--development", "--seeds", "2000"]),
     // The steps above build the command with the attacks, which its default build does not have.
     slow("default build of the command", "cargo", &["test", "-p", "taktwerk-cli", "--test", "flood"]),
+    // What is built only with a feature must not be missed without it; of the steps above, all have all defaults.
+    slow(
+        "gateway without features",
+        "cargo",
+        &["check", "-p", "taktwerk-gateway", "--no-default-features", "--lib"],
+    ),
     slow("packages", "cargo", &["xtask", "dist", "--development"]),
     slow("models of the slots", "cargo", &["xtask", "loom"]),
     slow("interoperability", "interop/all.sh", &[]),
     slow("fuzzing", "fuzz/run.sh", &["2"]),
+    Step {
+        from: Extent::Nightly,
+        ..step(
+            "all features",
+            "cargo",
+            &[
+                "clippy",
+                "-p",
+                "taktwerk-gateway",
+                "-p",
+                "taktwerk-history",
+                "--all-features",
+                "--",
+                "-D",
+                "warnings",
+            ],
+        )
+    },
+    Step {
+        from: Extent::Nightly,
+        ..step("command without features", "cargo", &["check", "-p", "taktwerk-cli", "--no-default-features"])
+    },
     // The step "tests" runs 500 of them.
     Step {
         environment: &[("TAKTWERK_SIM_SEEDS", "20000")],

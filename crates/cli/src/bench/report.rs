@@ -67,6 +67,7 @@ impl Report {
         self.facts.row([what.to_owned(), value.into()]);
     }
 
+    #[cfg(feature = "gateway")]
     /// Adds a table of its own, which is printed before everything else.
     pub(crate) fn comparison(&mut self, table: Table) {
         self.comparison = Some(table);

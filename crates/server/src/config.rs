@@ -3,6 +3,7 @@
 use crate::audit::AuditConfig;
 use crate::authorization::Authorization;
 use crate::durable::DurableConfig;
+use crate::event::ModelChangeEvents;
 use crate::headroom::Headroom;
 use crate::identity::IdentityVerifier;
 use crate::limits::Limits;
@@ -52,6 +53,8 @@ pub struct ServerConfig {
     /// DeleteReferences (Part 4 §5.8). The permissions AddNode, DeleteNode, AddReference and RemoveReference apply. Default
     /// false: the services answer Bad_ServiceUnsupported.
     pub node_management: bool,
+    /// What clients that monitor events hear of changed nodes, and of values with another meaning.
+    pub model_changes: ModelChangeEvents,
     /// Whether clients may have durable subscriptions (Part 4 §6.8), and where they are kept. Default: they may not.
     pub durable: Option<DurableConfig>,
     /// Limits of sessions, services and subscriptions.
@@ -84,6 +87,7 @@ impl ServerConfig {
             trust_list_changes: Arc::default(),
             key_log: None,
             node_management: false,
+            model_changes: ModelChangeEvents::default(),
             durable: None,
             limits: Limits::default(),
             headroom: None,

@@ -70,7 +70,7 @@ pub use admission::Refusal;
 pub use authorization::Authorization;
 pub use config::{BuildInfo, ConfigProblem, EndpointConfig, ServerConfig, UserTokenConfig, UserTokenKind};
 pub use error::Fault;
-pub use event::{Event, EventBus, FieldName, NewEvent};
+pub use event::{Event, EventBus, FieldName, ModelChangeEvents, NewEvent};
 pub use identity::{Accepted, Credential, IdentityVerifier, User, Verdict, Verification};
 pub use limits::{Limits, Rate, SubscriptionLimits};
 pub use now::Now;

@@ -77,6 +77,7 @@ impl ServerShared {
             key_log: config.key_log.clone(),
         });
         space.events().set_run(config.start_time);
+        space.events().set_model_changes(config.model_changes);
         let homes = Arc::new(Homes::new(shards));
         let authorization = ArcSwap::from_pointee(config.authorization.clone());
         Arc::new(Self {

@@ -231,6 +231,7 @@ impl Configured {
         if config.node_management.enabled {
             builder = builder.node_management();
         }
+        builder = builder.model_changes(config.events.model_changes.into());
         if config.identities.anonymous {
             builder = builder.anonymous();
         }

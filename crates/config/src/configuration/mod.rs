@@ -192,6 +192,7 @@ mod tests {
         assert_eq!(example.config().audit, default.audit);
         assert_eq!(example.config().node_management, default.node_management);
         assert!(!default.node_management.enabled);
+        assert_eq!(all.config().events, default.events);
         assert_eq!(example.config().pubsub, default.pubsub);
         assert_eq!(example.config().web, default.web);
         assert!(all.config().pubsub.configuration.is_some() && all.config().pubsub.save_to.is_some());

@@ -26,6 +26,8 @@ pub struct Config {
     pub namespace: Vec<NamespaceSection>,
     /// `[node_management]`
     pub node_management: NodeManagementSection,
+    /// `[events]`
+    pub events: EventsSection,
     /// `[limits]`
     pub limits: LimitsSection,
     /// `[headroom]`
@@ -272,6 +274,37 @@ impl Default for NodeManagementSection {
     fn default() -> Self {
         let limits = taktwerk_server::Limits::default();
         Self { enabled: false, nodes: limits.added_nodes_max, megabytes: limits.added_node_bytes_max >> 20 }
+    }
+}
+
+/// What clients that monitor events hear of the server itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EventsSection {
+    /// Of changed nodes, and of values with another meaning.
+    pub model_changes: ModelChanges,
+}
+
+/// What is told of changed nodes (Part 3 §9.32, §9.33).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ModelChanges {
+    /// Nothing.
+    Off,
+    /// That something has changed.
+    Brief,
+    /// Which nodes have.
+    #[default]
+    Full,
+}
+
+impl From<ModelChanges> for taktwerk_server::ModelChangeEvents {
+    fn from(changes: ModelChanges) -> Self {
+        match changes {
+            ModelChanges::Off => Self::Off,
+            ModelChanges::Brief => Self::Brief,
+            ModelChanges::Full => Self::Full,
+        }
     }
 }
 

@@ -4,9 +4,10 @@
 //! only events from that one on: events that are still in a ring then need not be taken out before.
 
 use super::model::Event;
+use super::verbosity::ModelChangeEvents;
 use crate::limits::cost;
 use crate::node_ix::NodeIx;
-use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use crossbeam_queue::ArrayQueue;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -25,6 +26,8 @@ pub struct EventBus {
     /// What the ids of this run begin with, and the number of the next one.
     run: AtomicI64,
     next_id: AtomicU64,
+    /// [`ModelChangeEvents`] as bits.
+    model_changes: AtomicU8,
     /// How many items each shard has on each node.
     notifiers: RwLock<BTreeMap<NodeIx, Box<[u32]>>>,
     shards: Box<[ShardEvents]>,
@@ -87,6 +90,7 @@ impl EventBus {
             raised: AtomicU64::new(0),
             run: AtomicI64::new(0),
             next_id: AtomicU64::new(1),
+            model_changes: AtomicU8::new(ModelChangeEvents::default().to_bits()),
             notifiers: RwLock::default(),
             shards: shards.collect(),
         }
@@ -102,6 +106,19 @@ impl EventBus {
     /// Says when the server has started: ids of events of another run must differ (Part 5 §6.4.2).
     pub(crate) fn set_run(&self, start: UtcTime) {
         self.run.store(start.ticks(), Ordering::Relaxed);
+    }
+
+    /// Says what is told of changed nodes.
+    pub(crate) fn set_model_changes(&self, events: ModelChangeEvents) {
+        self.model_changes.store(events.to_bits(), Ordering::Relaxed);
+    }
+
+    /// What is told of changed nodes; nothing if nobody monitors events.
+    pub(crate) fn model_changes(&self) -> ModelChangeEvents {
+        if !self.is_watched() {
+            return ModelChangeEvents::Off;
+        }
+        ModelChangeEvents::from_bits(self.model_changes.load(Ordering::Relaxed))
     }
 
     /// A new EventId.

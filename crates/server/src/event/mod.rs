@@ -6,7 +6,7 @@
 //!
 //! - [`model`]: what an event says, and where it can be seen; [`field`]: names of fields;
 //! - [`filter`]: EventFilters, checked and compiled; [`bus`]: from those who raise events to the shards;
-//! - [`queue`]: events that wait for their client.
+//! - [`queue`]: events that wait for their client; [`ModelChangeEvents`]: how much is told of changed nodes.
 //!
 //! Where in the address space an event can be seen is found in `space/events.rs`, what items do with it in
 //! `subscription/events.rs`.
@@ -16,7 +16,9 @@ pub mod field;
 pub(crate) mod filter;
 pub mod model;
 pub(crate) mod queue;
+mod verbosity;
 
 pub use bus::EventBus;
 pub use field::FieldName;
 pub use model::{Event, NewEvent};
+pub use verbosity::ModelChangeEvents;

@@ -18,6 +18,7 @@ use crate::space::attribute as attribute_of;
 use crate::space::data_type::{Expected, Fit};
 use crate::space::nodes::{Nodes, ValueAt};
 use crate::space::semantics::SemanticChanges;
+use crate::space::slot::Snapshot;
 use crate::space::store::SlotHandle;
 use crate::space::view::attribute;
 use crate::work::unit;
@@ -101,6 +102,12 @@ fn described_node(nodes: &Nodes, property: NodeIx) -> Option<NodeIx> {
     owner
 }
 
+/// Whether a write has changed the value: the same once more gives no other meaning.
+fn is_another(before: Option<&Snapshot>, slot: &SlotHandle) -> bool {
+    let now = slot.read();
+    before.is_none_or(|before| before.status != now.status || before.value() != now.value())
+}
+
 /// The values of a variable have another meaning: all its readers hear of it with the next value, and those who watch events
 /// of it later.
 fn meaning_changed(
@@ -181,10 +188,12 @@ fn work_through(
             Err(status) => status,
             Ok(Target { handler: None, slot, value, part, gives_meaning_to }) => {
                 note.iter_mut().for_each(|note| note.replaces(&slot));
+                let before = gives_meaning_to.is_some().then(|| slot.read());
                 match store(&nodes, &slot, value, part.as_ref(), cx.now.utc) {
                     Err(status) => status,
                     Ok(()) => {
-                        meaning_changed(&nodes, id, gives_meaning_to.as_ref(), changes);
+                        let variable = gives_meaning_to.filter(|_| is_another(before.as_ref(), &slot));
+                        meaning_changed(&nodes, id, variable.as_ref(), changes);
                         StatusCode::GOOD
                     }
                 }
@@ -201,8 +210,10 @@ fn work_through(
                 match written {
                     Ok(value) => {
                         note.iter_mut().for_each(|note| note.replaces(&slot));
+                        let before = gives_meaning_to.is_some().then(|| slot.read());
                         store_whole(&slot, value, cx.now.utc);
-                        meaning_changed(&nodes, id, gives_meaning_to.as_ref(), changes);
+                        let variable = gives_meaning_to.filter(|_| is_another(before.as_ref(), &slot));
+                        meaning_changed(&nodes, id, variable.as_ref(), changes);
                         StatusCode::GOOD
                     }
                     Err(status) => status,

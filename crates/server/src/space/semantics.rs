@@ -2,7 +2,7 @@
 
 use super::nodes::Nodes;
 use super::{AddressSpace, NodeIx};
-use crate::event::NewEvent;
+use crate::event::{ModelChangeEvents, NewEvent};
 use std::collections::BTreeMap;
 use taktwerk_schema::SemanticChangeStructureDataType;
 use taktwerk_schema::ids::{object_ids, object_type_ids, reference_type_ids};
@@ -31,6 +31,18 @@ impl AddressSpace {
     /// Tells of changes, if there are some: events of the Server Object.
     pub(crate) fn raise_semantic_changes(&self, changes: SemanticChanges, now: UtcTime) {
         let changes: Vec<_> = changes.0.into_values().collect();
+        let told = self.events().model_changes();
+        if changes.is_empty() || told == ModelChangeEvents::Off {
+            return;
+        }
+        if !told.names(changes.len(), CHANGES_PER_EVENT) {
+            let kind = NodeId::numeric(0, object_type_ids::BASE_MODEL_CHANGE_EVENT_TYPE);
+            let event = NewEvent::new(kind, NodeId::numeric(0, object_ids::SERVER))
+                .source_name("Server")
+                .message("The values of variables have another meaning");
+            self.raise(event, now);
+            return;
+        }
         for part in changes.chunks(CHANGES_PER_EVENT) {
             self.raise_with(now, || {
                 let kind = NodeId::numeric(0, object_type_ids::SEMANTIC_CHANGE_EVENT_TYPE);

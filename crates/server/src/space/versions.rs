@@ -7,7 +7,7 @@
 use super::nodes::{Nodes, ValueAt};
 use super::{AddressSpace, NodeIx};
 use crate::authorization::role::well_known;
-use crate::event::NewEvent;
+use crate::event::{ModelChangeEvents, NewEvent};
 use std::collections::BTreeMap;
 use taktwerk_schema::ids::{object_ids, object_type_ids, reference_type_ids};
 use taktwerk_schema::{
@@ -185,18 +185,23 @@ impl AddressSpace {
     /// themselves; after [`Self::delete_node`] and [`Self::add_reference`] call it when the changes are complete.
     ///
     /// Nodes that not everybody may see are not named. For them the Server raises a BaseModelChangeEvent, which only says
-    /// that something has changed.
+    /// that something has changed. [`ModelChangeEvents`] says whether others are.
     pub fn raise_model_changes(&self, now: UtcTime) {
         if self.read().versions.changes.is_empty() {
             return;
         }
         let changes = self.write().take_changes(now);
-        if !self.events().is_watched() {
+        let told = self.events().model_changes();
+        if told == ModelChangeEvents::Off {
             return;
         }
         let server = NodeId::numeric(0, object_ids::SERVER);
         let new = |kind: u32| NewEvent::new(NodeId::numeric(0, kind), server.clone()).source_name("Server");
-        let (public, hidden): (Vec<_>, Vec<_>) = changes.into_iter().partition(|change| change.is_public);
+        let (mut public, mut hidden): (Vec<_>, Vec<_>) =
+            changes.into_iter().partition(|change| change.is_public);
+        if !told.names(public.len(), CHANGES_PER_EVENT) {
+            hidden.append(&mut public);
+        }
         for changes in public.chunks(CHANGES_PER_EVENT) {
             let structures = changes.iter().map(|change| {
                 ExtensionObject::new(&ModelChangeStructureDataType {

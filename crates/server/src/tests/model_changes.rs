@@ -3,7 +3,10 @@
 use super::events::{filter, next, watching};
 use super::node_management::{add_all, add_one, delete, double, object, refer, reference, server, unrefer};
 use super::*;
+use crate::ModelChangeEvents;
 use crate::authorization::Access;
+use crate::space::NodeSpec;
+use crate::space::build::Under;
 use schema::ids::{data_type_ids, object_ids, object_type_ids, reference_type_ids as r, variable_type_ids};
 use schema::{
     AddNodesItem, ModelChangeStructureDataType, ModelChangeStructureVerbMask as Verb, NodeAttributesMask,
@@ -93,6 +96,44 @@ fn changes_of_one_request_are_one_event_and_one_version() {
     let deleted = bits(&[Verb::REFERENCE_DELETED]);
     assert_eq!(seen(&mut client, &mut server), [Some(vec![(LINE, FOLDER, deleted)])]);
     assert_eq!(version_of(&server, &VERSION), Some("10".into()));
+}
+
+#[test]
+fn the_short_form_names_no_node_and_versions_count_in_any_case() {
+    let (mut server, mut client) = line();
+    seen(&mut client, &mut server);
+    for (events, expected) in [(ModelChangeEvents::Brief, vec![None]), (ModelChangeEvents::Off, vec![])] {
+        server.space.events().set_model_changes(events);
+        let (before, node) = (version_of(&server, &VERSION), NodeId::numeric(1, 90 + expected.len() as u32));
+        add_one(&mut client, &mut server, double(node, LINE, &format!("{events:?}"), 1.0));
+        assert_eq!(seen(&mut client, &mut server), expected);
+        assert_ne!(version_of(&server, &VERSION), before);
+    }
+}
+
+#[test]
+fn more_changes_than_events_can_name_are_told_in_short() {
+    let (mut server, mut client) = line();
+    seen(&mut client, &mut server);
+    let (count, component, has_property) =
+        (16 * 1_000 + 1, NodeId::numeric(0, r::HAS_COMPONENT), NodeId::numeric(0, r::HAS_PROPERTY));
+    let add = |spec: NodeSpec, parent: &NodeId, reference_type: &NodeId| {
+        let under = Under { parent, reference_type, type_definition: None };
+        server.space.add_node(spec, under, server.now.utc).unwrap();
+    };
+    server.space.events().set_model_changes(ModelChangeEvents::Off);
+    let ids: Vec<NodeId> = (0..count).map(|number| NodeId::numeric(1, 100_000 + number)).collect();
+    for (number, id) in (0..).zip(&ids) {
+        add(NodeSpec::object(id.clone(), QualifiedName::new(1, format!("N{number}"))), &LINE, &component);
+        let its_version = NodeId::numeric(1, 200_000 + number);
+        let name = QualifiedName::new(0, "NodeVersion");
+        let spec = NodeSpec::variable(its_version, name, data_type_ids::STRING.into(), Some("1".into()));
+        add(spec, id, &has_property);
+    }
+    server.space.events().set_model_changes(ModelChangeEvents::Full);
+    server.space.delete_nodes(&ids);
+    server.space.raise_model_changes(server.now.utc);
+    assert_eq!(seen(&mut client, &mut server), [None]);
 }
 
 #[test]

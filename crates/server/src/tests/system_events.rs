@@ -91,4 +91,18 @@ fn another_meaning_of_values_is_an_event_of_the_server() {
     let change: SemanticChangeStructureDataType = changes[0].decode().unwrap();
     assert_eq!((changes.len(), change.affected), (1, LEVEL));
     assert_eq!(change.affected_type, NodeId::numeric(0, variable_type_ids::BASE_DATA_VARIABLE_TYPE));
+    // The same value once more is no change.
+    write(&mut client, &mut server, &[(PRECISION, 3.0)]);
+    // The short form, and none.
+    server.space.events().set_model_changes(crate::ModelChangeEvents::Brief);
+    write(&mut client, &mut server, &[(PRECISION, 2.0)]);
+    let told = next(&mut client, &mut server);
+    let base = Variant::from(NodeId::numeric(0, t::BASE_MODEL_CHANGE_EVENT_TYPE));
+    assert_eq!(
+        told.iter().map(|(_, fields)| fields.clone()).collect::<Vec<_>>(),
+        [vec![base, Variant::Empty]]
+    );
+    server.space.events().set_model_changes(crate::ModelChangeEvents::Off);
+    write(&mut client, &mut server, &[(PRECISION, 1.0)]);
+    assert!(next(&mut client, &mut server).is_empty());
 }

@@ -15,6 +15,7 @@ use taktwerk_crypto::{KeyLog, MessageSecurityMode, Provider, SecurityPolicy};
 use taktwerk_net::capture::Capture;
 use taktwerk_net::{AuditSink, Listener, SocketOptions, StartError, TurnTimes};
 use taktwerk_pki::StoreValidator;
+use taktwerk_server::ModelChangeEvents;
 use taktwerk_server::audit::{AuditConfig, AuditRecord};
 use taktwerk_server::config::BuildInfo;
 use taktwerk_server::durable::DurableConfig;
@@ -39,6 +40,7 @@ pub struct ServerBuilder {
     identities: Identities,
     allow_clear_passwords: bool,
     node_management: bool,
+    model_changes: ModelChangeEvents,
     provider: Option<Arc<dyn Provider>>,
     trust: Option<Arc<StoreValidator>>,
     usable_policies: Vec<SecurityPolicy>,
@@ -68,6 +70,7 @@ impl Default for ServerBuilder {
             identities: Identities::default(),
             allow_clear_passwords: false,
             node_management: false,
+            model_changes: ModelChangeEvents::default(),
             provider: None,
             trust: None,
             usable_policies: Vec::new(),
@@ -194,6 +197,13 @@ impl ServerBuilder {
     /// RemoveReference allow it. What the application has made can be deleted only where RolePermissions say so.
     pub fn node_management(mut self) -> Self {
         self.node_management = true;
+        self
+    }
+
+    /// Says what clients that monitor events hear of changed nodes, and of values with another meaning: nothing, only that
+    /// something has changed, or which nodes. Default: which nodes.
+    pub fn model_changes(mut self, events: ModelChangeEvents) -> Self {
+        self.model_changes = events;
         self
     }
 
@@ -391,6 +401,7 @@ impl ServerBuilder {
         }
         config.allow_clear_passwords = self.allow_clear_passwords;
         config.node_management = self.node_management;
+        config.model_changes = self.model_changes;
         config.durable = self.durable.clone();
         if let Some(provider) = self.provider.take() {
             config.provider = provider;

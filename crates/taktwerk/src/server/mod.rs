@@ -9,6 +9,7 @@ pub use builder::{ServerBuilder, default_application_uri};
 pub use running::RunningServer;
 pub use taktwerk_crypto::Secret;
 pub use taktwerk_net::{AuditSink, ServerOptions, TurnTimes, Turns};
+pub use taktwerk_server::ModelChangeEvents;
 pub use taktwerk_server::audit::{AuditConfig, AuditRecord};
 pub use taktwerk_server::authorization::{self, Authorization};
 pub use taktwerk_server::config::{ConfigProblem, EndpointConfig, UserTokenConfig, UserTokenKind};

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# History with asyncua, both ways: asyncua reads the history of our demo plant, and `taktwerk history` reads a variable that
-# an asyncua server historizes.
+# History with asyncua, both ways: asyncua reads the history of values and events of our demo plant, and `taktwerk history`
+# reads a variable that an asyncua server historizes.
 #
 #   PROGRAMS=DIR history.sh     takes taktwerk from there instead of building it
 #   PEER=DIR history.sh         takes asyncua from there instead of target/peers

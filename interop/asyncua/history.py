@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """History against asyncua, both ways.
 
-    history.py client URL      reads and checks the history of the demo plant of a Taktwerk server
+    history.py client URL      reads and checks the history of values and events of the demo plant of a Taktwerk server
     history.py serve           a server with a variable that it historizes; prints READY URL and the NodeId
                                The values are 0, 1, 2 … 199 and one second apart.
 
@@ -53,6 +53,74 @@ async def read(client, node, details):
     return result.HistoryData.DataValues
 
 
+def where(operator, *operands):
+    """A where clause of one element; fields are named by a str, values are Variants."""
+    element = ua.ContentFilterElement()
+    element.FilterOperator = operator
+    for operand in operands:
+        if isinstance(operand, str):
+            field = ua.SimpleAttributeOperand()
+            field.TypeDefinitionId = ua.NodeId(ua.ObjectIds.BaseEventType)
+            field.BrowsePath = [ua.QualifiedName(operand)]
+            field.AttributeId = ua.AttributeIds.Value
+            element.FilterOperands.append(field)
+        else:
+            element.FilterOperands.append(ua.LiteralOperand(Value=operand))
+    filter = ua.ContentFilter()
+    filter.Elements = [element]
+    return filter
+
+
+async def stored(node, start, end, clause):
+    """The severities of the stored events that pass a where clause."""
+    details = ua.ReadEventDetails()
+    details.StartTime, details.EndTime = start, end
+    details.Filter.WhereClause = clause
+    field = ua.SimpleAttributeOperand()
+    field.TypeDefinitionId = ua.NodeId(ua.ObjectIds.BaseEventType)
+    field.BrowsePath = [ua.QualifiedName("Severity")]
+    field.AttributeId = ua.AttributeIds.Value
+    details.Filter.SelectClauses = [field]
+    result = await node.history_read_events(details)
+    result.StatusCode.check()
+    return [event.EventFields[0].Value for event in result.HistoryData.Events]
+
+
+async def check_events(client, checks):
+    server = client.get_node(ua.ObjectIds.Server)
+    start = datetime.datetime.now(datetime.timezone.utc) - HOUR
+    events = []
+    # The demo plant raises its first ones soon after its start.
+    for _ in range(60):
+        end = datetime.datetime.now(datetime.timezone.utc)
+        events = await server.read_event_history(start, end)
+        if len(events) >= 2:
+            break
+        await asyncio.sleep(0.5)
+    times = [event.Time for event in events]
+    checks("stored events", len(events) >= 2 and times == sorted(times), f"{len(events)} events")
+    if not events:
+        return
+    ids = {event.EventId for event in events}
+    checks("each with an EventId of its own", len(ids) == len(events), str(len(ids)))
+    newest = await server.read_event_history(None, end, 1)
+    checks("the newest one", [event.EventId for event in newest] == [events[-1].EventId])
+    severities = [event.Severity for event in events]
+    middle = sorted(severities)[len(severities) // 2]
+    operator = ua.FilterOperator.GreaterThanOrEqual
+    least = ua.Variant(middle, ua.VariantType.UInt16)
+    found = await stored(server, start, end, where(operator, "Severity", least))
+    expected = [severity for severity in severities if severity >= middle]
+    checks("a filter by severity", found == expected, f"{len(found)} of {len(severities)}")
+    name = events[0].SourceName
+    found = await stored(server, start, end, where(ua.FilterOperator.Equals, "SourceName", ua.Variant(name)))
+    expected = [event.Severity for event in events if event.SourceName == name]
+    checks("a filter by source", found == expected, f"{len(found)} of {name}")
+    kind = ua.Variant(ua.NodeId(ua.ObjectIds.AuditEventType))
+    found = await stored(server, start, end, where(ua.FilterOperator.OfType, kind))
+    checks("no audit events for everybody", found == [], str(found))
+
+
 async def check(url):
     checks = Checks()
     async with Client(url) as client:
@@ -93,6 +161,7 @@ async def check(url):
             checks("a node without history", False, "was read")
         except ua.UaStatusCodeError as error:
             checks("a node without history", True, type(error).__name__)
+        await check_events(client, checks)
     print(f"count: {checks.passed} passed, {checks.failed} failed")
     return 1 if checks.failed else 0
 

@@ -168,6 +168,12 @@ impl Row {
         &self.problems
     }
 
+    /// Something is required, and the measurement does not tell whether it holds.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.required.is_some() && self.holds.is_none()
+    }
+
     fn verdict(&self) -> &'static str {
         match (self.required.is_some(), self.holds) {
             (false, _) => "–",

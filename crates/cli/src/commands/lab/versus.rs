@@ -18,8 +18,8 @@ enum PeerName {
 /// Arguments of `taktwerk lab versus`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Exit code 99: a row fails. Exit code 5: a row could not be measured. A row is open if its interval includes the limit:
-use more repetitions.
+Exit code 99: a row fails. Exit code 5: a row could not be measured or is open. A row is open if its interval includes
+the limit: use more repetitions.
 
 Examples:
   taktwerk lab peers install open62541 && taktwerk lab versus open62541
@@ -111,8 +111,14 @@ fn judge(rows: &[Row]) -> Result<(), Failure> {
     if failed > 0 {
         return Err(Failure::Threshold(format!("{failed} of {} rows fail", rows.len())));
     }
-    match rows.iter().find_map(|row| row.problems().first()) {
-        Some(problem) => Err(Failure::Worthless(problem.clone())),
-        None => Ok(()),
+    if let Some(problem) = rows.iter().find_map(|row| row.problems().first()) {
+        return Err(Failure::Worthless(problem.clone()));
+    }
+    match rows.iter().filter(|row| row.is_open()).count() {
+        0 => Ok(()),
+        open => Err(Failure::Worthless(format!(
+            "{open} of {} rows are open: use more --repetitions",
+            rows.len()
+        ))),
     }
 }

@@ -22,6 +22,19 @@ const MODES: [(&str, Option<Secured>); 3] = [
     ("SignAndEncrypt", Some(Secured { policy: RSA, encrypts: true })),
 ];
 
+/// The row of a time that must be at most so many times the peer's.
+fn at_most_of_peer(
+    figure: &'static str,
+    what: String,
+    samples: &Samples,
+    name: &'static str,
+    most: f64,
+) -> Row {
+    Row::new(figure, what, Unit::Micros)
+        .figures(samples.median(Side::Ours, name), samples.median(Side::Peer, name), None)
+        .ratio(samples.of(Side::Ours, name), samples.of(Side::Peer, name), Required::AtMost(most), "of peer")
+}
+
 /// Read round trip of one node, client and server on one CPU.
 pub(super) struct SecureRead {
     pub(super) quick: bool,
@@ -60,14 +73,7 @@ impl Figure for SecureRead {
     fn judge(&self, samples: &Samples) -> Vec<Row> {
         let row = |(name, security): (&'static str, Option<Secured>)| {
             let most = if security.is_some_and(|security| security.encrypts) { 0.5 } else { 1.0 };
-            Row::new("secure-read", format!("read round trip, one cpu, {name}"), Unit::Micros)
-                .figures(samples.median(Side::Ours, name), samples.median(Side::Peer, name), None)
-                .ratio(
-                    samples.of(Side::Ours, name),
-                    samples.of(Side::Peer, name),
-                    Required::AtMost(most),
-                    "of peer",
-                )
+            at_most_of_peer("secure-read", format!("read round trip, one cpu, {name}"), samples, name, most)
         };
         MODES.into_iter().map(row).collect()
     }
@@ -134,14 +140,7 @@ impl Figure for SecureConnect {
 
     fn judge(&self, samples: &Samples) -> Vec<Row> {
         let row = |name: &'static str| {
-            Row::new("secure-connect", format!("connect, {name}"), Unit::Micros)
-                .figures(samples.median(Side::Ours, name), samples.median(Side::Peer, name), None)
-                .ratio(
-                    samples.of(Side::Ours, name),
-                    samples.of(Side::Peer, name),
-                    Required::AtMost(1.0),
-                    "of peer",
-                )
+            at_most_of_peer("secure-connect", format!("connect, {name}"), samples, name, 1.0)
         };
         let alone = |name: &'static str| {
             let row = Row::new("secure-connect", format!("connect, {name}"), Unit::Micros);
@@ -321,14 +320,7 @@ impl Figure for SecureSignals {
         let clients =
             if self.clients == "1" { "1 client".to_owned() } else { format!("{} clients", self.clients) };
         let plain = |what: &str, name: &'static str| {
-            Row::new(self.id(), format!("CPU per signal, {clients}, {what}"), Unit::Micros)
-                .figures(samples.median(Side::Ours, name), samples.median(Side::Peer, name), None)
-                .ratio(
-                    samples.of(Side::Ours, name),
-                    samples.of(Side::Peer, name),
-                    Required::AtMost(1.0),
-                    "of peer",
-                )
+            at_most_of_peer(self.id(), format!("CPU per signal, {clients}, {what}"), samples, name, 1.0)
         };
         vec![
             plain("None", none),

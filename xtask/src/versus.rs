@@ -113,7 +113,7 @@ fn compare(root: &Path, arguments: &Arguments) -> Result<ExitCode, String> {
     let rows = &comparison.rows;
     Ok(if rows.iter().any(|row| row.holds() == Some(false)) {
         ExitCode::from(THRESHOLD_FAILED)
-    } else if rows.iter().any(|row| !row.problems().is_empty()) {
+    } else if rows.iter().any(|row| !row.problems().is_empty() || row.is_open()) {
         ExitCode::from(INVALID)
     } else {
         ExitCode::SUCCESS

@@ -116,9 +116,8 @@ fn judge(rows: &[Row]) -> Result<(), Failure> {
     }
     match rows.iter().filter(|row| row.is_open()).count() {
         0 => Ok(()),
-        open => Err(Failure::Worthless(format!(
-            "{open} of {} rows are open: use more --repetitions",
-            rows.len()
-        ))),
+        open => {
+            Err(Failure::Worthless(format!("{open} of {} rows are open: use more --repetitions", rows.len())))
+        }
     }
 }

@@ -17,11 +17,11 @@ const USAGE: &str =
   --out FILE        default target/versus.json; written again after each row
   --programs DIR    build nothing of ours: taktwerk and the benchmarks (floor, allocations, minimal) lie there
 
-exit codes: 0 no row fails, 99 a row fails, 5 a row could not be measured, 6 something is missing, 2 usage";
+exit codes: 0 all rows hold, 99 a row fails, 5 a row is open or not measured, 6 something is missing, 2 usage";
 
 /// A row fails.
 const THRESHOLD_FAILED: u8 = 99;
-/// A row could not be measured.
+/// A row is open or could not be measured.
 const INVALID: u8 = 5;
 
 /// What the user asked for.

@@ -30,7 +30,7 @@
 #define SIGNAL_FOLDER 99999u
 
 typedef struct {
-    unsigned port, variables, max_sessions;
+    unsigned port, variables, max_sessions, events;
     double update_ms;
     bool secure, trust_all, exit_with_stdin, external_values, time_values;
     const char *bind, *cert, *key, *trust;
@@ -471,13 +471,13 @@ static void usage(FILE *f) {
     fputs("o6-server [--port P] [--bind ADDR] [--variables N] [--update MS] [--type double]\n"
           "          [--values write|external] [--signal-values count|time] [--policies none|all] [--cert FILE --key FILE]\n"
           "          [--trust FILE | --trust-all] [--max-sessions N] [--no-diagnostics]\n"
-          "          [--exit-with-stdin] [--cpu N] [--verbose]\n",
+          "          [--events N] [--exit-with-stdin] [--cpu N] [--verbose]\n",
           f);
 }
 
 static Options parse(int argc, char **argv) {
     enum { PORT = 1, BIND, VARIABLES, UPDATE, TYPE, VALUES, SIGNAL_VALUES, POLICIES, CERT, KEY, TRUST, TRUST_ALL,
-           SESSIONS, NO_DIAG, STDIN, CPU, VERBOSE, HELP };
+           SESSIONS, NO_DIAG, STDIN, CPU, VERBOSE, EVENTS, HELP };
     static const struct option names[] = {
         {"port", 1, 0, PORT},           {"bind", 1, 0, BIND},
         {"variables", 1, 0, VARIABLES}, {"update", 1, 0, UPDATE},
@@ -488,7 +488,8 @@ static Options parse(int argc, char **argv) {
         {"trust-all", 0, 0, TRUST_ALL}, {"max-sessions", 1, 0, SESSIONS},
         {"no-diagnostics", 0, 0, NO_DIAG}, {"exit-with-stdin", 0, 0, STDIN},
         {"cpu", 1, 0, CPU},             {"verbose", 0, 0, VERBOSE},
-        {"help", 0, 0, HELP},           {0, 0, 0, 0}};
+        {"events", 1, 0, EVENTS},       {"help", 0, 0, HELP},
+        {0, 0, 0, 0}};
     Options o = {.port = 4840, .variables = 0, .max_sessions = 10000, .update_ms = 0,
                  .bind = "127.0.0.1"};
     bool no_diagnostics = false;
@@ -515,6 +516,7 @@ static Options parse(int argc, char **argv) {
         case NO_DIAG: no_diagnostics = true; break;
         case STDIN: o.exit_with_stdin = true; break;
         case CPU: peer_pin(atoi(optarg)); break;
+        case EVENTS: o.events = (unsigned)atoi(optarg); break;
         case VERBOSE: peer_log_level = UA_LOGLEVEL_INFO; break;
         case HELP: usage(stdout); exit(0);
         default: usage(stderr); exit(2);
@@ -536,6 +538,26 @@ static void check_stdin(UA_Server *server, void *data) {
         running = false;
 }
 
+/* As `taktwerk serve --events`: so many each second, with severities of 300 and 700 in turn. */
+#define EVENTS_EVERY_MS 10.0
+
+static void raise_events(UA_Server *server, void *data) {
+    const Options *o = data;
+    static unsigned long cycle, raised;
+    unsigned long due = (unsigned long)((double)++cycle * EVENTS_EVERY_MS * o->events / 1e3);
+    for(; raised < due; raised++) {
+        char text[32];
+        snprintf(text, sizeof text, "event %lu", raised);
+        UA_StatusCode rc =
+            UA_Server_createEvent(server, UA_NS0ID(SERVER), UA_NS0ID(BASEEVENTTYPE), raised % 2 ? 700 : 300,
+                                  UA_LOCALIZEDTEXT("", text), NULL, NULL, NULL);
+        if(rc != UA_STATUSCODE_GOOD) {
+            fprintf(stderr, "an event cannot be raised: %s\n", UA_StatusCode_name(rc));
+            exit(1);
+        }
+    }
+}
+
 int main(int argc, char **argv) {
     Options o = parse(argc, argv);
     struct sigaction sa = {.sa_handler = on_signal};
@@ -551,6 +573,8 @@ int main(int argc, char **argv) {
     }
     add_test_nodes(server);
     add_signals(server, &o);
+    if(o.events > 0)
+        UA_Server_addRepeatedCallback(server, raise_events, &o, EVENTS_EVERY_MS, NULL);
     if(o.exit_with_stdin)
         UA_Server_addRepeatedCallback(server, check_stdin, NULL, 250.0, NULL);
 

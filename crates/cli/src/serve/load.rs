@@ -1,4 +1,4 @@
-//! Signals for load: many Double variables that change together, as `interop/TESTNODES.md` describes them.
+//! Load: many Double variables that change together, as `interop/TESTNODES.md` describes them, and events.
 
 use super::updater::Updater;
 use clap::ValueEnum;
@@ -6,6 +6,7 @@ use taktwerk::Server;
 use taktwerk_net::clock;
 use taktwerk_schema::AccessLevelType;
 use taktwerk_schema::ids::{object_ids, object_type_ids, reference_type_ids, variable_type_ids};
+use taktwerk_server::NewEvent;
 use taktwerk_server::space::build::{Under, ValueShape};
 use taktwerk_server::space::{NodeSpec, VariableHandle};
 use taktwerk_types::{BuiltInType, NodeId, QualifiedName, UtcTime};
@@ -48,6 +49,34 @@ pub(crate) fn start(
             SignalValues::Random => randomize(&handles, &mut random, clock::wall()),
             SignalValues::Time => tell_time(&handles),
         }
+    })?;
+    Ok(Some(updater))
+}
+
+/// How often events are raised, ns: some at once, as a plant's programs do that run in cycles.
+const EVENTS_EVERY: u64 = 10_000_000;
+/// The severities of the events, in turn.
+const SEVERITIES: [u16; 2] = [300, 700];
+
+/// Starts to raise so many events per second, unless it is none.
+pub(crate) fn raise_events(server: &Server, per_second: u32) -> Result<Option<Updater>, super::ServeError> {
+    if per_second == 0 {
+        return Ok(None);
+    }
+    let space = std::sync::Arc::clone(server.space());
+    let mut raised = 0;
+    let updater = Updater::start("events", EVENTS_EVERY, move |cycle| {
+        // All that are due, also those of a cycle that was skipped.
+        let due = cycle.saturating_mul(EVENTS_EVERY).saturating_mul(u64::from(per_second)) / 1_000_000_000;
+        for number in raised..due {
+            let severity = SEVERITIES.get((number % 2) as usize).copied().unwrap_or_default();
+            let event = NewEvent::new(
+                NodeId::numeric(0, object_type_ids::BASE_EVENT_TYPE),
+                NodeId::numeric(0, object_ids::SERVER),
+            );
+            space.raise(event.severity(severity).message(&*format!("event {number}")), clock::wall());
+        }
+        raised = raised.max(due);
     })?;
     Ok(Some(updater))
 }

@@ -93,6 +93,10 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_enum, value_name = "WHAT", default_value = "count")]
     signal_values: SignalValues,
 
+    /// Raise N events of the Server object each second, at most 100 000. Severities are 300 and 700 in turn.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=100_000))]
+    events: u32,
+
     /// The type of the signals.
     #[arg(long, value_name = "TYPE", default_value = "double", value_parser = ["double"])]
     r#type: String,
@@ -493,6 +497,7 @@ fn fill(server: &Server, content: &Content, arguments: &ServeArgs) -> Result<Fil
             server.space().historize_below(&load::folder(), false, rule, now).map_err(ServeError::from)?;
         }
     }
+    updaters.extend(load::raise_events(server, arguments.events)?);
     Ok(Filled { updaters, nodesets })
 }
 
@@ -527,6 +532,7 @@ fn announce(
             "plant": content.plant,
             "interop": arguments.interop,
             "signals": arguments.signals,
+            "events": arguments.events,
             "update_ms": arguments.update.as_secs_f64() * 1e3,
             "threads": arguments.threads,
             "security": access.offer.map(security::Offer::names),

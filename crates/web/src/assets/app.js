@@ -366,6 +366,12 @@ const VIEWS = {
 
 const STATES = ["Running", "Failed", "No configuration", "Suspended", "Shutdown", "Test", "Communication fault", "Unknown"];
 
+/** The state of the server, beside its name on every page. */
+function showState(server) {
+  $("state").textContent = STATES[server.state] ?? "connected";
+  $("state").className = "badge " + (server.state === 0 ? "good" : "warn");
+}
+
 /** Calls again and again until it is ended. */
 function every(millis, call) {
   let ended = false;
@@ -412,9 +418,7 @@ function overview(main) {
       card(number.format(server.monitoredItems), "Monitored items"),
       card(number.format(server.connections), "Connections"),
       card(shown(server.rejectedSessions), "Rejected sessions"));
-    const badge = $("state");
-    badge.textContent = STATES[server.state] ?? "connected";
-    badge.className = "badge " + (server.state === 0 ? "good" : "warn");
+    showState(server);
   });
   return () => { end(); table?.end(); };
 }
@@ -674,7 +678,8 @@ async function load() {
   $("logbutton").textContent = session.user ? "Log off" : "Log on";
   $("pages").replaceChildren(...Object.entries(VIEWS).filter(([, view]) => !view.needs || session[view.needs])
     .map(([page, view]) => el("li", {}, el("a", { href: "#" + page }, view.name))));
-  if (!session.isOpen) { $("state").textContent = "not logged on"; }
+  if (session.isOpen) api("/server").then(showState).catch((error) => say(error.message));
+  else $("state").textContent = "not logged on";
   route();
 }
 

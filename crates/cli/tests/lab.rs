@@ -334,7 +334,9 @@ fn peers_are_spoken_to() {
         let output = run(&["lab", "peers", "check", name, "--dir", directory, "--json"]);
         let result = json(&output);
         assert_eq!(result["failed"], 0, "{result:#}");
-        assert!(result["peers"][0]["checks"].as_array().unwrap().len() >= 8, "{result:#}");
+        // A gateway is checked through the values of its devices: start, both devices, end.
+        let least = if peer["role"] == "gateway" { 4 } else { 8 };
+        assert!(result["peers"][0]["checks"].as_array().unwrap().len() >= least, "{result:#}");
     }
 }
 

@@ -55,6 +55,9 @@ pub struct Extractor {
     tags: Vec<(Place, Kind)>,
 }
 
+/// Columns of a CSV file: the names of more would have to be looked through for every tag.
+const COLUMNS_MAX: usize = 10_000;
+
 impl Extractor {
     /// Takes `format`, `delimiter` and `columns` of a source; the ending of the file says the format if the settings do not.
     ///
@@ -160,6 +163,8 @@ impl Extractor {
     pub fn whole(&self, text: &str) -> Result<Vec<Reading>, String> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let found = match self.format {
+            // A program that writes the file anew has emptied it first.
+            Format::Text if text.trim().is_empty() => return Err("is empty".to_owned()),
             Format::Text => self.found(text, &[], text),
             Format::Json => {
                 let json: Json =
@@ -169,8 +174,11 @@ impl Extractor {
             Format::Csv(delimiter) => {
                 let mut rows = rows(text, delimiter);
                 let mut next = || rows.next().transpose().map_err(|error| format!("is no CSV: {error}"));
-                let names: Vec<String> =
-                    next()?.ok_or("has no rows")?.iter().map(|name| name.trim().to_owned()).collect();
+                let first = next()?.ok_or("has no rows")?;
+                if first.len() > COLUMNS_MAX {
+                    return Err(format!("has {} columns; {COLUMNS_MAX} are allowed", first.len()));
+                }
+                let names: Vec<String> = first.iter().map(|name| name.trim().to_owned()).collect();
                 let mut last = next()?.ok_or("has no row below the names of its columns")?;
                 while let Some(row) = next()? {
                     last = row;

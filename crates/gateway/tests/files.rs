@@ -62,7 +62,7 @@ async fn whole_files_become_values_and_what_is_wrong_is_said() {
     until_said(&stand, "f", "more than 100 bytes").await;
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
-    until_said(&stand, "f", "no regular file").await;
+    until_said(&stand, "f", "not a regular file").await;
     stand.until("f/T", |value| value.status() == StatusCode::BAD_NO_COMMUNICATION).await;
     stand.end().await;
 }

@@ -1,7 +1,7 @@
-//! Answers made smaller for browsers that take them so (gzip, RFC 9110 §8.4.1.3).
+//! Compresses responses with gzip if the browser accepts it (RFC 9110 §8.4.1.3).
 //!
-//! Only files of the page and lists of nodes: no secret stands beside text that others choose, so the length of what is sent
-//! tells nothing (the attack called BREACH).
+//! Only files of the page and lists of nodes: they contain no secret, so their length tells nothing, even if somebody else
+//! chooses the names of nodes (the attack called BREACH).
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};

@@ -66,7 +66,7 @@ struct State {
 }
 
 /// Opens a stream: first the status of each node (`null` if it is good), then changes: `{"time": T, "changes": […]}` with
-/// `[position, value, status, milliseconds after T]` of each. What is `null` or 0 at the end of one is left out, because most
+/// `[position, value, status, milliseconds after T]` of each. Trailing elements that are `null` or 0 are left out, because most
 /// values are good and many have the same time.
 pub(crate) async fn open(Who(visitor): Who, Json(wanted): Json<Wanted>) -> Result<Response, Problem> {
     if wanted.nodes.is_empty() || wanted.nodes.len() > NODES_MAX {

@@ -38,15 +38,25 @@ pub(crate) async fn get(uri: axum::http::Uri, headers: HeaderMap) -> Response {
         compress::is_taken(&headers).then(|| COMPRESSED.get(at).and_then(Option::as_deref)).flatten();
     let mark = if compressed.is_some() { "-gzip" } else { "" };
     let tag = format!("\"{:016x}{mark}\"", fingerprint(asset.content));
-    let known = headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
+    let known =
+        headers.get_all(header::IF_NONE_MATCH).iter().any(|known| names(known.as_bytes(), tag.as_bytes()));
     let common = [(header::ETAG, tag), (header::CACHE_CONTROL, "no-cache".to_owned())];
     if known {
-        return (StatusCode::NOT_MODIFIED, common).into_response();
+        let mut response = (StatusCode::NOT_MODIFIED, common).into_response();
+        // RFC 9110 §15.4.5: what a 200 would say.
+        response.headers_mut().extend(compress::heads(false));
+        return response;
     }
     let content = compressed.unwrap_or(asset.content.as_bytes());
     let mut response = (common, [(header::CONTENT_TYPE, asset.media_type)], content).into_response();
     response.headers_mut().extend(compress::heads(compressed.is_some()));
     response
+}
+
+/// Whether an If-None-Match names an entity tag: tags are compared weakly, and a proxy may have made one weak (RFC 9110 §13.1.2).
+fn names(known: &[u8], tag: &[u8]) -> bool {
+    let mut tags = known.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+    tags.any(|one| one == b"*" || one.strip_prefix(b"W/").unwrap_or(one) == tag)
 }
 
 /// FNV-1a: tells versions of a file apart, no more.
@@ -58,6 +68,16 @@ fn fingerprint(content: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn tags_that_a_browser_has_are_compared_weakly() {
+        for known in ["\"a\"", "W/\"a\"", "\"b\", W/\"a\"", "*"] {
+            assert!(super::names(known.as_bytes(), b"\"a\""), "{known}");
+        }
+        for known in ["\"b\"", "a", "", "W/"] {
+            assert!(!super::names(known.as_bytes(), b"\"a\""), "{known}");
+        }
+    }
+
     use super::*;
 
     #[test]

@@ -30,7 +30,7 @@ pub struct WholeFile {
     place: Place,
     size_max: u64,
     unchanged_max: Option<Duration>,
-    work: Work<io::Result<(String, SystemTime)>>,
+    work: Work<io::Result<(Option<String>, SystemTime)>>,
 }
 
 /// A file to which lines are appended.
@@ -83,20 +83,28 @@ impl Place {
     }
 }
 
-fn read(path: &Path, size_max: u64) -> io::Result<(String, SystemTime)> {
+/// Lines that are looked through before other sources have their turn.
+const LINES_AT_ONCE: usize = 500;
+
+/// The content, unless somebody has written the file meanwhile, and the time of its last change.
+fn read(path: &Path, size_max: u64) -> io::Result<(Option<String>, SystemTime)> {
     // Opening a pipe waits for its other end.
     if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("is no regular file"));
+        return Err(io::Error::other("is not a regular file; name a file, no folder and no pipe"));
     }
     let file = std::fs::File::open(path)?;
-    let changed = file.metadata()?.modified()?;
+    let before = file.metadata()?;
+    let changed = before.modified()?;
     let mut bytes = Vec::new();
     // Files of the kernel (/proc, /sys) do not know their size.
-    file.take(size_max + 1).read_to_end(&mut bytes)?;
+    (&file).take(size_max + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > size_max {
         return Err(io::Error::other(format!("has more than {size_max} bytes; set size_max")));
     }
-    Ok((String::from_utf8_lossy(&bytes).into_owned(), changed))
+    let after = file.metadata()?;
+    // A program that writes the file in place is in the middle of it.
+    let is_whole = (after.len(), after.modified()?) == (before.len(), changed);
+    Ok((is_whole.then(|| String::from_utf8_lossy(&bytes).into_owned()), changed))
 }
 
 impl WholeFile {
@@ -119,10 +127,11 @@ impl WholeFile {
         let done = self.work.within(deadline, &self.place.target(), move || read(&path, size_max)).await?;
         let (text, changed) = done.map_err(|error| self.place.failed(&error))?;
         feed.connected();
-        // A clock that was set back makes a file of the future, which is no old one.
-        let age = changed.elapsed().unwrap_or_default();
+        let Some(text) = text else { return Ok(Err("is written while it is read".to_owned())) };
+        // A clock that was set back a little makes a file of the future, which is not an old one.
+        let age = changed.elapsed().unwrap_or_else(|error| error.duration());
         if self.unchanged_max.is_some_and(|most| age > most) {
-            // Nobody writes it any more: its values become stale, then lost.
+            // The file is no longer updated: its values become stale, then lost.
             return Ok(Ok(()));
         }
         let changed = changed.duration_since(SystemTime::UNIX_EPOCH).ok().map(UtcTime::from_unix);
@@ -201,7 +210,11 @@ impl Log {
         feed.connected();
         let (mut dropped, mut invalid) = (step.dropped, 0);
         let mut readings = Vec::new();
-        for line in step.lines.iter().filter(|line| !line.trim().is_empty()) {
+        for (at, line) in step.lines.iter().filter(|line| !line.trim().is_empty()).enumerate() {
+            if at % LINES_AT_ONCE == LINES_AT_ONCE - 1 {
+                // Other sources have this thread, too.
+                tokio::task::yield_now().await;
+            }
             match self.place.extractor.line(line) {
                 None => invalid += 1,
                 Some(found) if found.is_empty() => dropped += 1,

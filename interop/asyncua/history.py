@@ -126,7 +126,8 @@ async def check(url):
     async with Client(url) as client:
         index = await client.get_namespace_index("urn:taktwerk:demo-plant")
         node = client.get_node(ua.NodeId(LEVEL, index))
-        end = datetime.datetime.now(datetime.timezone.utc)
+        # What is newer may be stored between two of the questions below.
+        end = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(seconds=5)
         start = end - HOUR / 2
         values = await node.read_raw_history(start, end, 0)
         times = [value.SourceTimestamp for value in values]

@@ -3,6 +3,9 @@
 //!
 //! `cargo run --release -p taktwerk --example event_load -- URL=PID…`, for example beside `taktwerk serve --events 1000`. With more
 //! than one server they take turns, and the last line compares the first with each of the others.
+//!
+//! The events are numbered, so that a missing one is noticed. What a server does not deliver it must tell of with an
+//! EventQueueOverflowEvent; if one is missing without it, the exit code is not zero.
 
 #![allow(clippy::print_stdout)] // an example talks
 
@@ -11,8 +14,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use taktwerk::client::{Item, Update};
-use taktwerk::schema::ids::object_ids;
-use taktwerk::{Client, NodeId};
+use taktwerk::schema::ids::{object_ids, object_type_ids};
+use taktwerk::{Client, NodeId, Variant};
 use taktwerk_client::EventQuery;
 
 type Result<T> = core::result::Result<T, Box<dyn std::error::Error>>;
@@ -23,6 +26,65 @@ const WARMUP: Duration = Duration::from_secs(2);
 const SPAN: Duration = Duration::from_secs(5);
 const FIELDS: [&str; 6] = ["EventId", "EventType", "SourceName", "Time", "Message", "Severity"];
 const FILTER: &str = "Severity >= 500";
+/// Every second event is severe enough.
+const STEP: u64 = 2;
+
+/// What all clients got.
+#[derive(Debug, Default)]
+struct Counts {
+    delivered: AtomicU64,
+    /// Events that say that others were lost.
+    overflows: AtomicU64,
+    /// Events that are missing, and of which an overflow event tells.
+    told: AtomicU64,
+    /// Events that are missing, and nobody said so.
+    lost: AtomicU64,
+    /// Updates that this program was too slow for, and events that have no number.
+    faults: AtomicU64,
+}
+
+/// What one client has seen.
+#[derive(Debug, Default)]
+struct Seen {
+    last: Option<u64>,
+    overflowed: bool,
+}
+
+impl Seen {
+    fn take(&mut self, update: &Update, counts: &Counts) {
+        let add = |count: &AtomicU64, number: u64| {
+            count.fetch_add(number, Ordering::Relaxed);
+        };
+        let fields = match update {
+            Update::Event(_, fields) => fields,
+            Update::Lagged(missed) => return add(&counts.faults, *missed as u64),
+            _ => return,
+        };
+        let overflow = object_type_ids::EVENT_QUEUE_OVERFLOW_EVENT_TYPE;
+        if matches!(fields.get(1), Some(Variant::NodeId(kind)) if kind.ns0() == Some(overflow)) {
+            self.overflowed = true;
+            return add(&counts.overflows, 1);
+        }
+        let Some(number) = fields.get(4).and_then(number) else { return add(&counts.faults, 1) };
+        add(&counts.delivered, 1);
+        if let Some(last) = self.last.replace(number) {
+            // Some other than the next one: also an event that comes twice, or too late.
+            let missing = number.abs_diff(last + STEP) / STEP;
+            if missing > 0 {
+                add(if self.overflowed && number > last { &counts.told } else { &counts.lost }, missing);
+                self.overflowed = false;
+            }
+        }
+    }
+}
+
+/// The number at the end of an event's message.
+fn number(message: &Variant) -> Option<u64> {
+    match message {
+        Variant::LocalizedText(text) => text.text.as_str().rsplit(' ').next()?.parse().ok(),
+        _ => None,
+    }
+}
 
 /// A server and the process that it runs in.
 struct Target {
@@ -49,7 +111,7 @@ impl Target {
     }
 
     async fn round(&mut self) -> Result<()> {
-        let delivered = Arc::new(AtomicU64::new(0));
+        let counts = Arc::<Counts>::default();
         let mut tasks = Vec::new();
         for _ in 0..CLIENTS {
             let client = Client::builder(&self.url).unsecured().connect().await?;
@@ -57,19 +119,21 @@ impl Target {
             let query = FIELDS.iter().fold(EventQuery::new(), |query, name| query.select(name));
             let item = Item::events(NodeId::numeric(0, object_ids::SERVER), query.filter(FILTER)?);
             subscription.monitor_item(item.queue(10_000)).await?;
-            let count = Arc::clone(&delivered);
+            let counts = Arc::clone(&counts);
             tasks.push(tokio::spawn(async move {
+                let mut seen = Seen::default();
                 while let Some(update) = subscription.next().await {
-                    count.fetch_add(u64::from(matches!(update, Update::Event(..))), Ordering::Relaxed);
+                    seen.take(&update, &counts);
                 }
                 drop(client);
             }));
         }
         tokio::time::sleep(WARMUP).await;
-        let (start, before, first) = (Instant::now(), self.cpu()?, delivered.load(Ordering::Relaxed));
+        let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let (start, before, first) = (Instant::now(), self.cpu()?, get(&counts.delivered));
         tokio::time::sleep(SPAN).await;
         let (took, cpu) = (start.elapsed().as_secs_f64(), (self.cpu()? - before).as_secs_f64());
-        let count = (delivered.load(Ordering::Relaxed) - first) as f64;
+        let count = (get(&counts.delivered) - first) as f64;
         if count == 0.0 {
             return Err(format!("{} delivers no events", self.url).into());
         }
@@ -80,6 +144,18 @@ impl Target {
             count / took,
             100.0 * cpu / took
         );
+        let [overflows, told, lost, faults] =
+            [&counts.overflows, &counts.told, &counts.lost, &counts.faults].map(get);
+        if overflows > 0 {
+            println!("  {told} events were not delivered, and {overflows} overflow events said so");
+        }
+        if lost > 0 || faults > 0 {
+            return Err(format!(
+                "{}: {lost} events are missing or out of order, and no overflow event said so; {faults} could not be taken",
+                self.url
+            )
+            .into());
+        }
         self.costs.push(cost);
         tasks.iter().for_each(tokio::task::JoinHandle::abort);
         tokio::time::sleep(Duration::from_millis(500)).await;

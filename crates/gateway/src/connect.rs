@@ -2,6 +2,7 @@
 
 use crate::fault::{Fault, plain};
 use core::time::Duration;
+use rustix::net::sockopt;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -30,7 +31,14 @@ pub fn host_and_port(text: &str, default_port: u16) -> Option<(String, u16)> {
     Some((host.to_owned(), port))
 }
 
-/// Connects.
+/// A connection that is silent for so long is probed …
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// … so often until the other side is known to be gone …
+const KEEP_ALIVE_PROBES: u32 = 3;
+/// … with this pause between probes.
+const KEEP_ALIVE_PAUSE: Duration = Duration::from_secs(5);
+
+/// Connects. A device that loses its power does not close its connections: keep-alive probes find that out.
 ///
 /// # Errors
 /// The name is unknown, nobody listens there, or the deadline has passed.
@@ -41,10 +49,18 @@ pub async fn tcp(host: &str, port: u16, deadline: Duration) -> Result<TcpStream,
         Ok(Err(error)) => Err(Fault::Connect { target, reason: plain(&error) }),
         Ok(Ok(stream)) => {
             // Requests are small and each waits for its answer.
-            stream.set_nodelay(true).map_err(|error| Fault::connect(target, &error))?;
+            stream.set_nodelay(true).map_err(|error| Fault::connect(target.clone(), &error))?;
+            keep_alive(&stream).map_err(|error| Fault::connect(target, &error.into()))?;
             Ok(stream)
         }
     }
+}
+
+fn keep_alive(stream: &TcpStream) -> rustix::io::Result<()> {
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, KEEP_ALIVE)?;
+    sockopt::set_tcp_keepintvl(stream, KEEP_ALIVE_PAUSE)?;
+    sockopt::set_tcp_keepcnt(stream, KEEP_ALIVE_PROBES)
 }
 
 /// Whether a host is this machine.
@@ -62,6 +78,17 @@ pub fn target(host: &str, port: u16) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_silent_connection_is_probed() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let stream = tcp("127.0.0.1", port, Duration::from_secs(20)).await.unwrap();
+        assert_eq!(sockopt::socket_keepalive(&stream), Ok(true));
+        assert_eq!(sockopt::tcp_keepidle(&stream), Ok(KEEP_ALIVE));
+        assert_eq!(sockopt::tcp_keepintvl(&stream), Ok(KEEP_ALIVE_PAUSE));
+        assert_eq!(sockopt::tcp_keepcnt(&stream), Ok(KEEP_ALIVE_PROBES));
+    }
 
     #[test]
     fn hosts_and_ports_are_read_as_people_write_them() {

@@ -139,8 +139,7 @@ struct Shared {
     taps: Vec<Arc<Tap>>,
     held: Mutex<Vec<Held>>,
     budget: Mutex<Budget>,
-    /// Since when there is no connection.
-    down: Mutex<Option<Instant>>,
+    down: Mutex<Down>,
     writes: mpsc::Sender<Write>,
     name: Arc<str>,
     /// Whether the source runs: variables that are added then were found by it.
@@ -155,6 +154,27 @@ pub struct Feed(Arc<Shared>);
 impl core::fmt::Debug for Feed {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_tuple("Feed").field(&self.0.settings.name).finish()
+    }
+}
+
+/// Times without a connection. Connections that give no answer do not end them: values of a device that only connects
+/// again and again are lost as those of one that is gone.
+#[derive(Debug, Default)]
+struct Down {
+    /// Since when there is no connection.
+    since: Option<Instant>,
+    /// Since when there was none last time, and how many answers had come by then.
+    last: Option<(Instant, u64)>,
+}
+
+impl Down {
+    fn begin(&mut self, answers: u64) {
+        if self.since.is_none() {
+            let last = self.last.filter(|(_, before)| *before == answers);
+            let since = last.map_or_else(Instant::now, |(since, _)| since);
+            self.since = Some(since);
+            self.last = Some((since, answers));
+        }
     }
 }
 
@@ -196,7 +216,7 @@ impl Feed {
             taps,
             held: Mutex::default(),
             budget: Mutex::new(budget),
-            down: Mutex::new(None),
+            down: Mutex::default(),
             writes,
         }));
         (feed, Writes(taken))
@@ -383,9 +403,13 @@ impl Feed {
         self.0.statistics.add(Count::Invalid, invalid);
     }
 
+    fn go_down(&self) {
+        lock(&self.0.down).begin(self.0.statistics.answers());
+    }
+
     /// There is a connection.
     pub fn connected(&self) {
-        *lock(&self.0.down) = None;
+        lock(&self.0.down).since = None;
         self.0.statistics.connected();
     }
 
@@ -397,7 +421,7 @@ impl Feed {
     /// The connection has failed, and another one is made at once. Values stay as they are meanwhile, unless that takes
     /// longer than one look for values that do not come.
     pub fn faltered(&self, fault: &Fault) {
-        lock(&self.0.down).get_or_insert_with(Instant::now);
+        self.go_down();
         self.0.statistics.disconnected();
         self.failed(fault);
     }
@@ -427,22 +451,24 @@ impl Feed {
             }
         }
         drop(all);
-        if let Some(down) = &mut *lock(&self.0.down) {
-            *down = now;
+        let mut down = lock(&self.0.down);
+        down.last = None;
+        if let Some(since) = &mut down.since {
+            *since = now;
         }
     }
 
     /// Another gateway asks the source.
     pub fn stand_by(&self) {
         self.wait();
-        lock(&self.0.down).get_or_insert_with(Instant::now);
+        self.go_down();
         self.0.statistics.disconnected();
         self.watch();
     }
 
     /// The source has ended with a fault.
     pub fn disconnected(&self, fault: &Fault) {
-        lock(&self.0.down).get_or_insert_with(Instant::now);
+        self.go_down();
         self.0.statistics.disconnected();
         self.failed(fault);
         self.watch();
@@ -461,7 +487,7 @@ impl Feed {
     /// Looks for values that did not come.
     pub fn watch(&self) {
         let (now, utc) = (Instant::now(), wall());
-        let down = *lock(&self.0.down);
+        let down = lock(&self.0.down).since;
         let settings = &self.0.settings;
         let (mut uncertain, mut lost, mut missed) = (0, 0, 0);
         for held in lock(&self.0.held).iter_mut() {
@@ -575,10 +601,18 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     fn feed(source: &str, tag: &str) -> (Server, Feed, Writes, VariableHandle) {
+        feed_of(Some(100 * MS), source, tag)
+    }
+
+    fn feed_of(
+        interval: Option<Duration>,
+        source: &str,
+        tag: &str,
+    ) -> (Server, Feed, Writes, VariableHandle) {
         let text = format!("[[source]]\n{source}\n[[tag]]\nsource = \"s\"\nname = \"t\"\n{tag}\n");
         let mut sections = Sections::parse(Path::new("g.toml"), &text).unwrap();
         let settings =
-            SourceSettings::take(&mut sections.sources[0], "s".to_owned(), Some(100 * MS)).unwrap();
+            SourceSettings::take(&mut sections.sources[0], "s".to_owned(), interval).unwrap();
         let tag = Tag::take(&mut sections.tags[0]).unwrap();
         let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
         let plant = Arc::new(Plant::new(server.namespace("urn:test")));
@@ -616,6 +650,28 @@ mod tests {
         assert_eq!(variable.get().status(), StatusCode::GOOD);
         feed.watch();
         assert_eq!(feed.statistics().snapshot().lost, 0);
+    }
+
+    #[test]
+    fn values_of_a_device_that_connects_again_and_again_without_an_answer_are_lost() {
+        let (_server, feed, _writes, variable) = feed_of(None, "lost_after = \"300 ms\"", "");
+        let fault = Fault::Closed { target: "device".to_owned() };
+        feed.connected();
+        feed.deliver([(0, Reading::good(1.5))]);
+        feed.disconnected(&fault);
+        assert_eq!(variable.get().status(), StatusCode::UNCERTAIN_LAST_USABLE_VALUE);
+        for _ in 0..8 {
+            feed.connected();
+            feed.watch();
+            sleep(50 * MS);
+            feed.disconnected(&fault);
+        }
+        assert_eq!(variable.get().status(), StatusCode::BAD_NO_COMMUNICATION);
+        // An answer ends it, and the next time without a connection counts from its own beginning.
+        feed.connected();
+        feed.deliver([(0, Reading::good(2.5))]);
+        feed.disconnected(&fault);
+        assert_eq!(variable.get().status(), StatusCode::UNCERTAIN_LAST_USABLE_VALUE);
     }
 
     #[test]

@@ -353,6 +353,9 @@ impl Gateway {
         for it in &going {
             let settings = it.feed.settings();
             let is_removed = applied.removed.contains(&settings.name);
+            if is_removed {
+                self.plant.forget(&settings.name);
+            }
             let grace = if is_removed { Duration::ZERO } else { settings.lost_after };
             self.plant.sweep(&settings.name, grace, &wanted);
         }

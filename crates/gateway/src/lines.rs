@@ -53,6 +53,15 @@ impl Lines {
         self.is_skipping = is_within;
     }
 
+    /// Goes on with the line that has begun in another one, with limits of its own.
+    pub fn go_on_from(&mut self, other: &Self) {
+        self.is_skipping = other.is_skipping || other.begun.len() > self.most + 1;
+        self.begun.clear();
+        if !self.is_skipping {
+            self.begun.extend_from_slice(&other.begun);
+        }
+    }
+
     fn end(&mut self, found: &mut Vec<String>) -> u64 {
         let line = self.begun.strip_suffix(b"\r").unwrap_or(&self.begun);
         let fits = line.len() <= self.most;

@@ -4,6 +4,7 @@ use crate::tag::{Access, Tag};
 use crate::value::Kind;
 use core::time::Duration;
 use futures_util::future::BoxFuture;
+use std::any::Any;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -159,6 +160,8 @@ pub struct Plant {
     entries: Mutex<HashMap<String, Entry>>,
     /// How many variables no source feeds.
     released: AtomicUsize,
+    /// What sources leave for those that follow them, by their names.
+    kept: Mutex<HashMap<String, Arc<dyn Any + Send + Sync>>>,
 }
 
 impl core::fmt::Debug for Plant {
@@ -180,7 +183,25 @@ impl Plant {
             folders: Mutex::default(),
             entries: Mutex::default(),
             released: AtomicUsize::new(0),
+            kept: Mutex::default(),
         }
+    }
+
+    /// Keeps something for the next source of this name: one whose settings are changed is made anew.
+    pub fn keep(&self, source: &str, what: Arc<dyn Any + Send + Sync>) {
+        lock(&self.kept).insert(source.to_owned(), what);
+    }
+
+    /// What the last source of this name has kept, if it is of this type.
+    #[must_use]
+    pub fn kept<T: Any + Send + Sync>(&self, source: &str) -> Option<Arc<T>> {
+        let what = lock(&self.kept).get(source).cloned()?;
+        what.downcast().ok()
+    }
+
+    /// There is no source of this name any more.
+    pub fn forget(&self, source: &str) {
+        lock(&self.kept).remove(source);
     }
 
     /// The folder of a path; what is missing of it is added.

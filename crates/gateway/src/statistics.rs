@@ -108,6 +108,12 @@ impl Statistics {
         self.last_answer.store(now.ticks().max(0) as u64, Ordering::Relaxed);
     }
 
+    /// How many answers have come.
+    #[must_use]
+    pub fn answers(&self) -> u64 {
+        self.answers.load(Ordering::Relaxed)
+    }
+
     /// A connection was made.
     pub fn connected(&self) {
         if !self.is_connected.swap(true, Ordering::Relaxed) {

@@ -102,6 +102,29 @@ async fn appended_lines_become_values_through_rotation() {
     stand.end().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_that_come_while_the_settings_are_changed_are_not_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("machine.log");
+    append(&path, "T=1\n");
+    let text = |more: &str| {
+        format!(
+            "[[source]]\nname = \"l\"\ntype = \"log\"\nfile = {path:?}\ncheck_every = \"1 h\"\n{more}{SOURCE}\
+             [[tag]]\nsource = \"l\"\nname = \"T\"\npattern = 'T=(?<value>\\S+)'\n"
+        )
+    };
+    let mut stand = Stand::new(&text("")).await;
+    while !stand.source("l").statistics.is_connected {
+        sleep(10 * MS).await;
+    }
+    append(&path, "T=2\n");
+    let config = GatewayConfig::parse(Path::new("g.toml"), &text("line_max = 50\n")).unwrap().unwrap();
+    let applied = tokio::task::block_in_place(|| stand.gateway.apply(config)).unwrap();
+    assert_eq!(applied.changed, ["l"]);
+    stand.value("l/T", 2.0).await;
+    stand.end().await;
+}
+
 #[test]
 fn mistakes_of_files_are_found_before_they_run() {
     let check = |settings: &str| {

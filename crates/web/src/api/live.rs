@@ -150,7 +150,8 @@ impl Changes {
     }
 
     fn message(self) -> String {
-        let list = String::from_utf8(self.list).unwrap_or_default();
+        // Whatever one value is made of, the others are told.
+        let list = String::from_utf8_lossy(&self.list);
         format!("{{\"time\":{},\"changes\":[{list}]}}", self.time)
     }
 }
@@ -178,6 +179,10 @@ mod tests {
         let bad = StatusCode::BAD_DEVICE_FAILURE.to_string();
         let list = json!([[3, 1.5], [4, 2.5], [5, 3.5, null, 20], [6, 4.5, bad, -10], [7, 5.5, bad]]);
         assert_eq!(message, json!({"time": 7_000, "changes": list}));
+        let mut changes = Changes { list: b"[1,\"\xff\"]".to_vec(), time: 7_000 };
+        changes.add(2, &value(1.5, 7_000, StatusCode::GOOD));
+        let message: serde_json::Value = serde_json::from_str(&changes.message()).unwrap();
+        assert_eq!(message["changes"], json!([[1, "\u{fffd}"], [2, 1.5]]));
         let none: serde_json::Value = serde_json::from_str(&Changes::default().message()).unwrap();
         assert_eq!(none["changes"], json!([]));
     }

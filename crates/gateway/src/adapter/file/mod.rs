@@ -1,7 +1,9 @@
 //! Files that other programs write: whole files that are read at an interval, and lines that are appended to them.
 //!
-//! - `work`: reading that may hang, with a deadline; `tail`: the lines that are appended to a file.
+//! - `work`: reading that may hang, with a deadline; `tail`: the lines that are appended to a file; `open`: opening files,
+//!   and nothing else.
 
+mod open;
 pub mod tail;
 mod work;
 
@@ -39,7 +41,7 @@ pub struct Log {
     place: Place,
     check_every: Duration,
     tail: Arc<Mutex<Tail>>,
-    work: Work<io::Result<tail::Step>>,
+    work: Work<io::Result<Arc<tail::Step>>>,
 }
 
 /// What both have.
@@ -88,11 +90,7 @@ const LINES_AT_ONCE: usize = 500;
 
 /// The content, unless somebody has written the file meanwhile, and the time of its last change.
 fn read(path: &Path, size_max: u64) -> io::Result<(Option<String>, SystemTime)> {
-    // Opening a pipe waits for its other end.
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("is not a regular file; name a file, no folder and no pipe"));
-    }
-    let file = std::fs::File::open(path)?;
+    let file = open::open_regular(path)?;
     let before = file.metadata()?;
     let changed = before.modified()?;
     let mut bytes = Vec::new();
@@ -226,10 +224,25 @@ impl Log {
         if !readings.is_empty() {
             feed.deliver(readings);
         }
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner).done();
         Ok(step.has_more)
     }
 
+    /// Goes on where a source of this name has ended whose settings were changed: lines that came meanwhile are not lost.
+    fn go_on(&self, feed: &Feed) {
+        let name = feed.settings().name.as_str();
+        let before = feed.plant().kept::<Mutex<Tail>>(name);
+        if let Some(before) = before.filter(|before| !Arc::ptr_eq(before, &self.tail))
+            // Held by a thread that hangs: then there is no place to go on from.
+            && let Ok(mut before) = before.try_lock()
+        {
+            self.tail.lock().unwrap_or_else(PoisonError::into_inner).go_on_from(&mut before);
+        }
+        feed.plant().keep(name, self.tail.clone());
+    }
+
     async fn session(&mut self, feed: &Feed, writes: &mut Writes) -> Result<(), Fault> {
+        self.go_on(feed);
         let mut ticks = interval(self.check_every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {

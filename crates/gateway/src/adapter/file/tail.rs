@@ -1,13 +1,17 @@
 //! The lines that are appended to a file, through rotation and truncation.
 
+use super::open::open_regular;
 use crate::lines::Lines;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Bytes read in one step.
 const STEP_MAX: usize = 256 << 10;
+/// Bytes in front of the place that are compared each time: a file that was truncated and filled again differs there.
+const RECENT_MAX: usize = 64;
 
 /// Where to begin in a file that is there at the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +42,10 @@ pub struct Tail {
     start: Start,
     file: Option<File>,
     offset: u64,
+    /// What stood in front of the place when it was read.
+    recent: Vec<u8>,
+    /// What was read and is not delivered yet.
+    step: Option<Arc<Step>>,
     /// Whether no file had the name last time.
     is_missing: bool,
 }
@@ -46,14 +54,49 @@ impl Tail {
     /// Follows a file with lines of at most `line_max` bytes.
     #[must_use]
     pub fn new(path: PathBuf, start: Start, line_max: usize) -> Self {
-        Self { path, lines: Lines::new(line_max), start, file: None, offset: 0, is_missing: false }
+        Self {
+            path,
+            lines: Lines::new(line_max),
+            start,
+            file: None,
+            offset: 0,
+            recent: Vec::new(),
+            step: None,
+            is_missing: false,
+        }
     }
 
-    /// Reads what is new. It blocks while the drive does.
+    /// Goes on at the place of another one, if it follows the same path.
+    pub fn go_on_from(&mut self, other: &mut Self) {
+        if other.path == self.path && (other.file.is_some() || other.step.is_some()) {
+            self.lines.go_on_from(&other.lines);
+            self.start = Start::Begin;
+            self.file = other.file.take();
+            self.offset = other.offset;
+            self.recent = core::mem::take(&mut other.recent);
+            self.step = other.step.take();
+        }
+    }
+
+    /// Reads what is new. The same is given again until [`Self::done`], so that nothing is lost if a reader that came too
+    /// late is not waited for. It blocks while the drive does.
     ///
     /// # Errors
     /// There is no file, or it cannot be read. The place is kept.
-    pub fn step(&mut self) -> io::Result<Step> {
+    pub fn step(&mut self) -> io::Result<Arc<Step>> {
+        let step = match self.step.take() {
+            Some(step) => step,
+            None => Arc::new(self.read()?),
+        };
+        Ok(Arc::clone(self.step.insert(step)))
+    }
+
+    /// What was read is delivered.
+    pub fn done(&mut self) {
+        self.step = None;
+    }
+
+    fn read(&mut self) -> io::Result<Step> {
         let mut step = Step::default();
         if self.file.is_none() {
             self.open()?;
@@ -62,13 +105,25 @@ impl Tail {
         if file.metadata()?.len() < self.offset {
             // Truncated: what comes now begins at the start.
             self.offset = 0;
+            self.recent.clear();
             self.lines.reset(false);
         }
-        file.seek(SeekFrom::Start(self.offset))?;
+        let overlap = self.recent.len();
+        file.seek(SeekFrom::Start(self.offset - overlap as u64))?;
         let mut piece = Vec::new();
-        file.by_ref().take(STEP_MAX as u64).read_to_end(&mut piece)?;
+        file.by_ref().take((overlap + STEP_MAX) as u64).read_to_end(&mut piece)?;
+        if !piece.starts_with(&self.recent) {
+            // Truncated and filled again, at least up to here: it is another file with the same name.
+            self.offset = 0;
+            self.recent.clear();
+            self.lines.reset(false);
+            step.has_more = true;
+            return Ok(step);
+        }
+        self.recent = piece.get(piece.len().saturating_sub(RECENT_MAX)..).unwrap_or_default().to_vec();
+        let piece = piece.get(overlap..).unwrap_or_default();
         self.offset += piece.len() as u64;
-        step.dropped = self.lines.push(&piece, &mut step.lines);
+        step.dropped = self.lines.push(piece, &mut step.lines);
         step.has_more = piece.len() == STEP_MAX;
         if piece.is_empty() {
             let held = file.metadata()?;
@@ -101,22 +156,20 @@ impl Tail {
             // Whatever comes is new.
             self.start = Start::Begin;
         }
-        // Opening a pipe waits for its other end.
-        if !found?.is_file() {
-            return Err(io::Error::other("is no regular file"));
-        }
-        let mut file = File::open(&self.path)?;
+        found?;
+        let mut file = open_regular(&self.path)?;
         self.lines.reset(false);
         self.offset = 0;
+        self.recent.clear();
         if core::mem::replace(&mut self.start, Start::Begin) == Start::End {
             let len = file.metadata()?.len();
-            if let Some(last) = len.checked_sub(1) {
-                let mut byte = [0];
-                file.seek(SeekFrom::Start(last))?;
-                file.read_exact(&mut byte)?;
-                self.offset = len;
-                self.lines.reset(byte != *b"\n");
-            }
+            let overlap = len.min(RECENT_MAX as u64);
+            file.seek(SeekFrom::Start(len - overlap))?;
+            let mut recent = Vec::new();
+            file.by_ref().take(overlap).read_to_end(&mut recent)?;
+            self.offset = len - overlap + recent.len() as u64;
+            self.lines.reset(recent.last().is_some_and(|byte| *byte != b'\n'));
+            self.recent = recent;
         }
         self.file = Some(file);
         Ok(())
@@ -134,10 +187,16 @@ mod tests {
         OpenOptions::new().create(true).append(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
     }
 
+    fn next(tail: &mut Tail) -> io::Result<Step> {
+        let step = tail.step().map(|step| Step { lines: step.lines.clone(), ..*step });
+        tail.done();
+        step
+    }
+
     fn lines(tail: &mut Tail) -> Vec<String> {
         let mut found = Vec::new();
         loop {
-            let step = tail.step().unwrap();
+            let step = next(tail).unwrap();
             found.extend(step.lines);
             if !step.has_more {
                 return found;
@@ -160,9 +219,9 @@ mod tests {
         let gone = folder.path().join("a.log.1");
         fs::rename(&path, &gone).unwrap();
         append(&gone, "last\nno end");
-        assert_eq!(tail.step().unwrap().lines, ["last"]);
-        assert_eq!(tail.step().unwrap(), Step::default(), "it may be there soon");
-        assert_eq!(tail.step().unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(next(&mut tail).unwrap().lines, ["last"]);
+        assert_eq!(next(&mut tail).unwrap(), Step::default(), "it may be there soon");
+        assert_eq!(next(&mut tail).unwrap_err().kind(), ErrorKind::NotFound);
         append(&path, "first\n");
         assert_eq!(lines(&mut tail), ["no end", "first"]);
         fs::write(&path, "x\n").unwrap();
@@ -174,12 +233,46 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.log");
         let mut tail = Tail::new(path.clone(), Start::End, 5);
-        assert_eq!(tail.step().unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(next(&mut tail).unwrap_err().kind(), ErrorKind::NotFound);
         append(&path, "a\n123456\nb\n");
-        let step = tail.step().unwrap();
+        let step = next(&mut tail).unwrap();
         assert_eq!((step.lines, step.dropped), (vec!["a".to_owned(), "b".to_owned()], 1));
         let mut tail = Tail::new(folder.path().to_owned(), Start::Begin, 5);
-        assert!(tail.step().unwrap_err().to_string().contains("no regular file"));
+        assert!(next(&mut tail).unwrap_err().to_string().contains("not a regular file"));
+    }
+
+    #[test]
+    fn a_file_that_was_truncated_and_filled_again_between_two_looks_is_read_from_its_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.log");
+        append(&path, "12:00 a\n12:01 b\n");
+        let mut tail = Tail::new(path.clone(), Start::End, 100);
+        assert_eq!(lines(&mut tail), [""; 0]);
+        fs::write(&path, "12:02 c\n12:03 d\n").unwrap();
+        assert_eq!(lines(&mut tail), ["12:02 c", "12:03 d"], "as long as before");
+        fs::write(&path, "12:04 e\n12:05 f\n12:06 g\n12:07 h").unwrap();
+        assert_eq!(lines(&mut tail), ["12:04 e", "12:05 f", "12:06 g"], "longer than before");
+        append(&path, "\n");
+        assert_eq!(lines(&mut tail), ["12:07 h"]);
+    }
+
+    #[test]
+    fn what_is_not_delivered_is_given_again_and_handed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.log");
+        append(&path, "old\n");
+        let mut tail = Tail::new(path.clone(), Start::End, 100);
+        assert_eq!(lines(&mut tail), [""; 0]);
+        append(&path, "one\ntw");
+        assert_eq!(tail.step().unwrap().lines, ["one"]);
+        assert_eq!(tail.step().unwrap().lines, ["one"], "it was not delivered");
+        append(&path, "o\nthree\n");
+        let mut other = Tail::new(folder.path().join("b.log"), Start::End, 100);
+        other.go_on_from(&mut tail);
+        let mut heir = Tail::new(path, Start::End, 200);
+        heir.go_on_from(&mut tail);
+        assert_eq!(lines(&mut heir), ["one"]);
+        assert_eq!(lines(&mut heir), ["two", "three"]);
     }
 
     #[test]
@@ -188,7 +281,7 @@ mod tests {
         let path = folder.path().join("a.log");
         fs::write(&path, "123456789\n".repeat(60_000)).unwrap();
         let mut tail = Tail::new(path, Start::Begin, 100);
-        let step = tail.step().unwrap();
+        let step = next(&mut tail).unwrap();
         assert!(step.has_more && step.lines.len() < 30_000, "{}", step.lines.len());
         assert_eq!(step.lines.len() + lines(&mut tail).len(), 60_000);
     }

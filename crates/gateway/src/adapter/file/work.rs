@@ -16,7 +16,7 @@ impl<T> Default for Work<T> {
 }
 
 impl<T: Send + 'static> Work<T> {
-    /// Does something. What hung before must end first, so that a drive that hangs holds one thread, not many.
+    /// Does something. The result of what came too late before is dropped: it says how things were. What hung before must end first, so that a drive that hangs holds one thread, not many.
     pub(super) async fn within(
         &mut self,
         deadline: Duration,

@@ -261,7 +261,10 @@ impl Program {
                 None => feed.statistics().add(Count::Invalid, 1),
             }
         }
-        feed.deliver(readings);
+        // A message without a reading is no answer: a program that writes nothing else is started again later each time.
+        if !readings.is_empty() {
+            feed.deliver(readings);
+        }
     }
 
     /// A reading of a message; `None` if it is none, or of a tag that there is not.

@@ -611,8 +611,7 @@ mod tests {
     ) -> (Server, Feed, Writes, VariableHandle) {
         let text = format!("[[source]]\n{source}\n[[tag]]\nsource = \"s\"\nname = \"t\"\n{tag}\n");
         let mut sections = Sections::parse(Path::new("g.toml"), &text).unwrap();
-        let settings =
-            SourceSettings::take(&mut sections.sources[0], "s".to_owned(), interval).unwrap();
+        let settings = SourceSettings::take(&mut sections.sources[0], "s".to_owned(), interval).unwrap();
         let tag = Tag::take(&mut sections.tags[0]).unwrap();
         let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
         let plant = Arc::new(Plant::new(server.namespace("urn:test")));

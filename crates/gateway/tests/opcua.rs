@@ -369,6 +369,47 @@ async fn alarms_are_shown_acknowledged_and_confirmed_through() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn conditions_of_one_name_at_one_source_stay_apart() {
+    let rich = rich();
+    // A second one at the boiler, which its own namespace tells apart.
+    let second = rich.server.namespace("urn:example:second").node(rich.boiler.id().clone()).unwrap();
+    let second = second.alarm("Leak").severity(300).confirm().add().unwrap();
+    rich.leak.set_active_with(true, 900, "The first has tripped");
+    second.set_active_with(true, 300, "The second has tripped");
+    let stand = Stand::new(&source(&rich.server, MIRROR)).await;
+    let here = stand.server.conditions();
+    let until = async |wanted: [(u16, bool, bool); 2]| {
+        let end = std::time::Instant::now() + Duration::from_secs(20);
+        loop {
+            let all = here.all();
+            let state = |view: &taktwerk::alarms::ConditionView| {
+                (view.state.severity, view.state.active, view.state.acked)
+            };
+            let mut states: Vec<_> = all.iter().map(state).collect();
+            states.sort_unstable();
+            if states == wanted {
+                break;
+            }
+            assert!(std::time::Instant::now() < end, "{states:?}: {:?}", stand.source("up"));
+            sleep(20 * MS).await;
+        }
+    };
+    until([(300, true, false), (900, true, false)]).await;
+    let operators = stand.client.conditions();
+    let alarms = operators.list().await.unwrap();
+    let alarm = alarms.iter().find(|alarm| alarm.severity == 300).unwrap();
+    operators.acknowledge(alarm, "the second").await.unwrap();
+    until([(300, true, true), (900, true, false)]).await;
+    let end = std::time::Instant::now() + Duration::from_secs(20);
+    while !second.view().unwrap().state.acked {
+        assert!(std::time::Instant::now() < end);
+        sleep(20 * MS).await;
+    }
+    assert!(!rich.leak.view().unwrap().state.acked, "only one of them was acknowledged");
+    stand.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn of_two_servers_the_other_one_takes_over() {
     let (first, second) = (other("127.0.0.1:0"), other("127.0.0.1:0"));
     first.temperature.set(1.0);

@@ -11,6 +11,7 @@ pub mod counters;
 pub mod file;
 pub mod forward;
 pub mod influx;
+mod isolation;
 #[cfg(feature = "kafka")]
 pub mod kafka;
 pub mod mqtt;

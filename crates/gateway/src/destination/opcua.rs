@@ -2,6 +2,7 @@
 //! §6.9.2, where a value that is sent again replaces itself).
 
 use super::block::Record;
+use super::isolation::{Isolation, Unanswered};
 use super::settings::DestinationSettings;
 use super::template::Template;
 use super::{Batch, Sink, Taken};
@@ -11,7 +12,7 @@ use crate::opcua::{Remote, check_node, kind_of};
 use crate::value::Kind;
 use core::time::Duration;
 use futures_util::future::BoxFuture;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use taktwerk::Client;
 use taktwerk::client::{Attribute, Error, ToNodeId};
@@ -21,6 +22,8 @@ use taktwerk_types::{DataValue, NodeId, StatusCode, Variant};
 const NODE: &str = "nsu=urn:taktwerk:gateway;s={tag}";
 /// Values in one request that updates a history.
 const UPDATES_MAX: usize = 1000;
+/// ServerStatus.State, which every server has.
+const STATE: NodeId = NodeId::numeric(0, 2259);
 
 /// What is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +46,8 @@ pub struct OpcUaSink {
     /// The records of the batch under way that the server has decided on, and whether it has refused them. When the batch
     /// is sent again, they are not: the variables would go back to older values.
     decided: BTreeMap<u64, bool>,
+    /// The nodes that do not answer.
+    isolation: Isolation,
 }
 
 /// A connection, with what is known of the nodes.
@@ -111,6 +116,7 @@ impl OpcUaSink {
             deadline: settings.deadline,
             link: None,
             decided: BTreeMap::new(),
+            isolation: Isolation::default(),
         })
     }
 
@@ -118,9 +124,22 @@ impl OpcUaSink {
         Fault::other(self.remote.target(), error)
     }
 
+    fn unanswered(&self, unanswered: &Unanswered<Error>) -> Fault {
+        match unanswered {
+            Unanswered::Failed(error) => self.failed(error),
+            Unanswered::Silent => {
+                Fault::NoAnswer { target: self.remote.target().to_owned(), after: self.deadline }
+            }
+        }
+    }
+
     /// Finds the nodes of tags that are new on this connection; gives those that are not there, with the reason and whether
     /// it passes.
-    async fn find(&self, link: &mut Link, batch: &Batch) -> Result<HashMap<Arc<str>, (String, bool)>, Fault> {
+    async fn find(
+        &mut self,
+        link: &mut Link,
+        batch: &Batch,
+    ) -> Result<HashMap<Arc<str>, (String, bool)>, Fault> {
         let namespaces = link.client.namespaces();
         let mut missing = HashMap::new();
         let mut found: Vec<(Arc<str>, NodeId)> = Vec::new();
@@ -143,12 +162,25 @@ impl OpcUaSink {
         if found.is_empty() {
             return Ok(missing);
         }
-        let wanted = found
-            .iter()
-            .flat_map(|(_, id)| [(id.clone(), Attribute::DataType), (id.clone(), Attribute::Value)]);
-        let values = link.client.read_many(wanted).await.map_err(|error| self.failed(&error))?;
-        for ((tag, id), values) in found.into_iter().zip(values.chunks(2)) {
-            let [data_type, value] = values else { continue };
+        // Several tags may have one node.
+        let nodes: HashSet<&NodeId> = found.iter().map(|(_, id)| id).collect();
+        let nodes: Vec<(NodeId, ())> = nodes.into_iter().map(|id| (id.clone(), ())).collect();
+        let client = &link.client;
+        let read = |questions: Vec<(NodeId, ())>| async move {
+            let wanted = |(id, ()): (NodeId, ())| [(id.clone(), Attribute::DataType), (id, Attribute::Value)];
+            let values = client.read_many(questions.into_iter().flat_map(wanted)).await?;
+            let mut values = values.into_iter();
+            Ok(core::iter::from_fn(|| Some((values.next()?, values.next()?))).collect::<Vec<_>>())
+        };
+        let answers = self.isolation.ask(self.deadline, nodes.clone(), read, answers(client)).await;
+        let answers = answers.map_err(|silence| self.unanswered(&silence))?;
+        let answers: HashMap<NodeId, _> = nodes.into_iter().map(|(id, ())| id).zip(answers).collect();
+        for (tag, id) in found {
+            let Some(Some((data_type, value))) = answers.get(&id) else {
+                link.nodes.remove(&tag);
+                missing.insert(tag, (format!("{id} does not answer"), true));
+                continue;
+            };
             if data_type.status().is_bad() {
                 link.nodes.remove(&tag);
                 let status = data_type.status();
@@ -255,6 +287,7 @@ impl OpcUaSink {
         nodes: Vec<(NodeId, Vec<(u64, DataValue)>)>,
         verdict: &mut Verdict,
     ) -> Result<(), Fault> {
+        let write = |values| client.write_many(values);
         let mut nodes: Vec<_> = nodes.into_iter().map(|(node, values)| (node, values.into_iter())).collect();
         while !nodes.is_empty() {
             let mut wave = Vec::new();
@@ -270,11 +303,17 @@ impl OpcUaSink {
             if values.is_empty() {
                 break;
             }
-            let results = client.write_many(values).await.map_err(|error| self.failed(&error))?;
+            let results = self.isolation.ask(self.deadline, values, write, answers(client)).await;
+            let results = results.map_err(|silence| self.unanswered(&silence))?;
             let mut results = wave.into_iter().zip(results);
             // Nodes that take no value now: their later values wait with it, those of others do not.
-            nodes.retain(|(node, _)| {
-                results.next().is_some_and(|(number, status)| self.judge(verdict, node, number, status))
+            nodes.retain(|(node, _)| match results.next() {
+                Some((number, Some(status))) => self.judge(verdict, node, number, status),
+                Some((_, None)) => {
+                    verdict.waiting.get_or_insert(format!("cannot write {node}: it does not answer"));
+                    false
+                }
+                None => false,
             });
         }
         Ok(())
@@ -289,11 +328,25 @@ impl OpcUaSink {
         for (node, values) in nodes {
             for part in values.chunks(UPDATES_MAX) {
                 let update = PerformUpdateType::UPDATE;
+                let update = |questions: Vec<(NodeId, Vec<DataValue>)>| async move {
+                    let mut all = Vec::new();
+                    for (node, data) in questions {
+                        let count = data.len();
+                        all.push(match client.update_history(node, update, data).await {
+                            Ok(results) => results,
+                            Err(Error::Status { status, .. }) => vec![status; count],
+                            Err(error) => return Err(error),
+                        });
+                    }
+                    Ok(all)
+                };
                 let data = part.iter().map(|(_, value)| value.clone()).collect();
-                let results = match client.update_history(node.clone(), update, data).await {
-                    Ok(results) => results,
-                    Err(Error::Status { status, .. }) => vec![status; part.len()],
-                    Err(error) => return Err(self.failed(&error)),
+                let question = vec![(node.clone(), data)];
+                let results = self.isolation.ask(self.deadline, question, update, answers(client)).await;
+                let results = results.map_err(|silence| self.unanswered(&silence))?.pop().flatten();
+                let Some(results) = results else {
+                    verdict.waiting.get_or_insert(format!("cannot update the history of {node}: no answer"));
+                    break;
                 };
                 let mut results = part.iter().zip(results);
                 if !results.all(|((number, _), status)| self.judge(verdict, &node, *number, status)) {
@@ -322,6 +375,11 @@ impl OpcUaSink {
         verdict.waiting.get_or_insert(told);
         false
     }
+}
+
+/// Whether a server answers at all.
+async fn answers(client: &Client) -> bool {
+    client.read_many([(STATE, Attribute::Value)]).await.is_ok()
 }
 
 /// What was learnt while a batch was written.

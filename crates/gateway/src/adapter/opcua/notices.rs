@@ -9,9 +9,9 @@ use crate::fault::Fault;
 use crate::feed::Feed;
 use crate::opcua::address;
 use std::collections::HashMap;
-use taktwerk::Client;
 use taktwerk::alarms::{Alarm, Method, Operation};
 use taktwerk::client::{Error, Item, Subscription, SubscriptionHandle};
+use taktwerk::{Client, Node};
 use taktwerk_client::EventQuery;
 use taktwerk_client::condition::{ConditionEvent, calls};
 use taktwerk_schema::ids::object_type_ids;
@@ -190,15 +190,15 @@ impl Notices {
         }
         let Some(node) = feed.plant().notifier(&place.path, place.is_object) else { return false };
         let name = if event.name.is_empty() { "Condition" } else { event.name.as_str() };
-        let mut builder = node.alarm(name).severity(event.severity.max(1)).without_nodes();
+        let (name, known) = self.own_name(&node, name, &key);
+        let mut builder = node.alarm(&name).severity(event.severity.max(1)).without_nodes();
         if event.acked.is_none() {
             builder = builder.no_acknowledgement();
         }
         if event.confirmed.is_some() {
             builder = builder.confirm();
         }
-        // It is there already if the configuration was applied anew.
-        let alarm = node.alarm_named(name).map_or_else(|| builder.add(), Ok);
+        let alarm = known.map_or_else(|| builder.add(), Ok);
         match alarm {
             Ok(alarm) => {
                 let mut relayed =
@@ -209,6 +209,20 @@ impl Notices {
             Err(error) => feed.failed(&Fault::other("conditions", format!("{name}: {error}"))),
         }
         false
+    }
+
+    /// The name of the condition here, and its alarm if it is there already, because the configuration was applied anew.
+    /// Several conditions of a source may have one name: each but the first has its address behind the name.
+    fn own_name(&self, node: &Node, name: &str, key: &str) -> (String, Option<Alarm>) {
+        let full = format!("{name} ({key})");
+        if let Some(alarm) = node.alarm_named(&full) {
+            return (full, Some(alarm));
+        }
+        let alarm = node.alarm_named(name);
+        let is_taken = alarm
+            .as_ref()
+            .is_some_and(|alarm| self.conditions.values().any(|relayed| relayed.alarm.id() == alarm.id()));
+        if is_taken { (full, None) } else { (name.to_owned(), alarm) }
     }
 
     /// Passes on what operators have done here since the last call.
@@ -261,11 +275,14 @@ impl Relayed {
     fn follow(&mut self, event: ConditionEvent) {
         self.is_suspect = false;
         let Some(view) = self.alarm.view() else { return };
-        // Confirmed here, and not passed on yet.
-        let is_pending = !self.seen.1 && view.state.confirmed && event.confirmed == Some(false);
+        // Acknowledged or confirmed here, and not passed on yet. What became active anew is not what was acknowledged.
+        let was_active = self.remote.active.unwrap_or(self.remote.retain);
         let active = event.enabled && event.active.unwrap_or(event.retain);
+        let is_same = was_active || !active;
+        let is_ack_pending = is_same && !self.seen.0 && view.state.acked && event.acked == Some(false);
+        let is_confirm_pending = !self.seen.1 && view.state.confirmed && event.confirmed == Some(false);
         let set = |active| self.alarm.set_active_with(active, event.severity, &event.message);
-        if event.acked == Some(false) && view.state.acked {
+        if event.acked == Some(false) && view.state.acked && !is_ack_pending {
             // Only what becomes active anew has to be acknowledged anew.
             if view.state.active {
                 set(false);
@@ -280,7 +297,7 @@ impl Relayed {
             self.operate(Method::Confirm, &event, |state| state.confirmed);
         }
         if let Some(view) = self.alarm.view() {
-            self.seen = (view.state.acked, view.state.confirmed && !is_pending);
+            self.seen = (view.state.acked && !is_ack_pending, view.state.confirmed && !is_confirm_pending);
         }
         self.remote = event;
     }
@@ -311,5 +328,59 @@ fn known(item: Result<u32, Error>) -> Result<Option<u32>, Error> {
             Ok(None)
         }
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A condition here of one there that is active and acknowledged by nobody.
+    fn relayed(server: &taktwerk::Server) -> (Relayed, ConditionEvent) {
+        let boiler = server.namespace("urn:example:plant").object("Boiler").event_notifier().add().unwrap();
+        let alarm = boiler.alarm("Leak").confirm().without_nodes().add().unwrap();
+        let mut event = ConditionEvent::default();
+        event.severity = 700;
+        (event.retain, event.enabled) = (true, true);
+        (event.active, event.acked, event.confirmed) = (Some(true), Some(false), Some(true));
+        let mut relayed = Relayed { alarm, remote: event.clone(), seen: (true, true), is_suspect: false };
+        relayed.follow(event.clone());
+        assert!(!relayed.alarm.view().unwrap().state.acked);
+        (relayed, event)
+    }
+
+    fn acknowledge(relayed: &Relayed) {
+        let view = relayed.alarm.view().unwrap();
+        relayed.alarm.operate(&Operation::new(Method::Acknowledge).event(view.event_id)).unwrap();
+    }
+
+    #[test]
+    fn an_event_does_not_undo_what_an_operator_has_just_done() {
+        let server = taktwerk::Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+        let (mut relayed, event) = relayed(&server);
+        acknowledge(&relayed);
+        // Somebody there has commented on it meanwhile.
+        let mut commented = event.clone();
+        commented.message = "Look at the pump".to_owned();
+        relayed.follow(commented);
+        let state = relayed.alarm.view().unwrap().state;
+        assert!(state.acked && state.active, "{state:?}");
+        assert!(!relayed.seen.0, "it is still to be passed on");
+        // It has passed on what was done, and refuses it.
+        relayed.seen.0 = true;
+        relayed.follow(event);
+        assert!(!relayed.alarm.view().unwrap().state.acked);
+    }
+
+    #[test]
+    fn what_becomes_active_anew_is_acknowledged_anew() {
+        let server = taktwerk::Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+        let (mut relayed, event) = relayed(&server);
+        let mut inactive = event.clone();
+        inactive.active = Some(false);
+        relayed.follow(inactive);
+        acknowledge(&relayed);
+        relayed.follow(event);
+        assert!(!relayed.alarm.view().unwrap().state.acked);
     }
 }

@@ -219,6 +219,10 @@ fn scenarios(extent: Extent, policies: &[SecurityPolicy]) -> Vec<Scenario> {
             all.push(scenario(*items, 10, 8, 1, subscribe(100), security, extent));
             all.push(scenario(*items, 20, 8, 3, subscribe(20), security, extent));
         }
+        if extent == Extent::Full {
+            // What is walked does not fit into the nearest caches any more.
+            all.push(scenario(10_000, 100, 8, 1, sample(100), security, extent));
+        }
         for batch in batches {
             all.push(scenario(1_000, 0, 8, 2, request(false, *batch), security, extent));
             all.push(scenario(1_000, 0, 8, 2, request(true, *batch), security, extent));

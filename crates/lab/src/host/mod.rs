@@ -1,16 +1,20 @@
-//! What work takes on this machine, measured in half a minute: the host profile for the simulator.
+//! What work takes on this machine, measured in about a minute: the host profile for the simulator.
 //!
 //! - `cores`: client and server cores, run in virtual time and timed with a real clock;
 //! - `fit`: from times to costs per counter;
-//! - `drivers`: what the system takes for a message over loopback.
+//! - `drivers`: what the system takes for a message over loopback;
+//! - `whole`: the prices of the system's part, corrected by loads of a real server and client.
 
 mod cores;
 mod drivers;
 mod fit;
+mod whole;
 
 pub use cores::{Extent, Samples};
+pub use whole::conditions;
 
 use crate::machine::Machine;
+use crate::measurement::Group;
 use crate::report::date;
 use std::collections::BTreeMap;
 use std::io;
@@ -118,6 +122,12 @@ pub fn measure(
 }
 
 impl Measured {
+    /// Corrects the prices of the system's part by measurements of the loads of [`conditions`], in their order. Says how many of
+    /// these loads have told something.
+    pub fn correct(&mut self, groups: &[Group<'_>]) -> usize {
+        whole::correct(&mut self.profile, groups)
+    }
+
     /// Adds slow jobs of servers that were timed elsewhere, in nanoseconds, by the names that profiles give them. What a run of
     /// client and server has told stays.
     pub fn add_jobs(&mut self, times: BTreeMap<String, Vec<f64>>) {

@@ -8,5 +8,7 @@ mod outcome;
 mod predict;
 
 pub use loads::{Extent, LINKS, conditions};
+pub(crate) use outcome::shards_percent;
 pub use outcome::{Error, Pair, Summary, evaluate, outcome};
 pub use predict::{PredictError, Predicted, lateness, predict};
+pub(crate) use predict::{histogram, predict_shortly};

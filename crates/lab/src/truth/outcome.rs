@@ -2,7 +2,8 @@
 
 use super::predict::{Predicted, histogram};
 use crate::figures::number;
-use crate::measurement::Group;
+use crate::latency::Summary as TimesSummary;
+use crate::measurement::{Group, Measurement};
 use crate::outcome::{Grid, Outcome};
 use crate::scenario::{Condition, Kind};
 use crate::statistics::median;
@@ -68,23 +69,34 @@ pub fn evaluate(group: &Group<'_>, predicted: &Predicted) -> Option<Pair> {
     if summary.count == 0 {
         return None;
     }
-    let cpu = |one: &&crate::measurement::Measurement| -> f64 {
-        let shards = one.metrics.iter().filter(|(name, _)| is_shard(name));
-        shards.map(|(_, percent)| percent).sum()
+    // Other programs disturb single repetitions: the median of several does not follow them.
+    let over = |of: &dyn Fn(&Measurement) -> Option<f64>| {
+        let each: Vec<f64> = group.valid.iter().filter_map(|one| of(one)).collect();
+        median(&each).unwrap_or(0.0)
     };
-    let server: Vec<f64> = group.valid.iter().map(cpu).collect();
-    let load = group.mean("generator.cpu_percent").unwrap_or(0.0);
+    let time = |of: fn(&TimesSummary) -> f64| {
+        over(&|one| {
+            let times = one.histograms.get(histogram(condition.kind))?.summary();
+            (times.count > 0).then(|| of(&times) / 1e3)
+        })
+    };
     Some(Pair {
         load: label(condition),
         link: condition.link.clone().unwrap_or_else(|| "loopback".to_owned()),
         samples: summary.count,
         figures: [
-            (summary.mean_us / 1e3, predicted.mean_ms),
-            (summary.p99_us / 1e3, predicted.p99_ms),
-            (median(&server).unwrap_or(0.0), predicted.server_cpu_percent),
-            (load, predicted.client_cpu_percent),
+            (time(|times| times.mean_us), predicted.mean_ms),
+            (time(|times| times.p99_us), predicted.p99_ms),
+            (over(&|one| Some(shards_percent(one))), predicted.server_cpu_percent),
+            (over(&|one| one.get("generator.cpu_percent")), predicted.client_cpu_percent),
         ],
     })
+}
+
+/// CPU of the server's threads that serve connections, in percent of a core.
+pub(crate) fn shards_percent(measurement: &Measurement) -> f64 {
+    let shards = measurement.metrics.iter().filter(|(name, _)| is_shard(name));
+    shards.map(|(_, percent)| percent).sum()
 }
 
 /// What tells a load from the others of its link.

@@ -12,6 +12,8 @@ const WARMUP_INTERVALS: f64 = 20.0;
 /// Virtual time that is counted, in publishing intervals; and at least, in seconds.
 const COUNTED_INTERVALS: f64 = 40.0;
 const COUNTED_MIN_S: f64 = 4.0;
+/// Virtual time of requests that are only to tell what one costs.
+const SHORT: Duration = Duration::from_millis(200);
 
 /// What the simulator says.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -24,6 +26,8 @@ pub struct Predicted {
     pub server_cpu_percent: f64,
     /// The load, in percent of a core.
     pub client_cpu_percent: f64,
+    /// Answers or messages per second.
+    pub answers_per_s: f64,
 }
 
 /// A load that gives no prediction.
@@ -59,8 +63,20 @@ fn scenario(condition: &Condition, profile: &HostProfile, late: Duration) -> Res
     // Server and load have a CPU each.
     let mut profile = profile.clone();
     profile.machine.cores = 1;
+    if condition.link.is_some() {
+        behind_emulator(&mut profile);
+    }
     place(&mut scenario, &profile, CpuCondition::Isolated);
     Ok(scenario)
+}
+
+/// The emulator runs on the processor to which it delivers, right before the receiver does: the processor is awake by then. How
+/// long it takes to wake it is in the lateness of the link.
+fn behind_emulator(profile: &mut HostProfile) {
+    profile.scheduler.wake_asleep = None;
+    for costs in [&mut profile.server, &mut profile.client] {
+        costs.remove("cold");
+    }
 }
 
 /// Simulates a load. `report` is asked every now and then whether to go on.
@@ -74,8 +90,27 @@ pub fn predict(
     seed: u64,
     report: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Predicted, PredictError> {
-    let scenario = scenario(condition, profile, late)?;
-    let outcome = run(&scenario, seed, report)?;
+    simulate(&scenario(condition, profile, late)?, seed, report)
+}
+
+/// The same over loopback, for as long as it takes to know what one answer costs.
+pub(crate) fn predict_shortly(
+    condition: &Condition,
+    profile: &HostProfile,
+) -> Result<Predicted, PredictError> {
+    let mut scenario = scenario(condition, profile, Duration::ZERO)?;
+    if condition.kind != Kind::Subscribe {
+        (scenario.warmup, scenario.measured) = (SHORT, SHORT);
+    }
+    simulate(&scenario, 1, &mut |_| true)
+}
+
+fn simulate(
+    scenario: &Scenario,
+    seed: u64,
+    report: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Predicted, PredictError> {
+    let outcome = run(scenario, seed, report)?;
     let times = outcome.loads.first().map(|load| load.times.clone()).unwrap_or_default();
     let cpu = |cpu: Option<f64>| cpu.unwrap_or(0.0) * 100.0;
     Ok(Predicted {
@@ -83,11 +118,12 @@ pub fn predict(
         p99_ms: times.quantile(0.99) as f64 / 1e6,
         server_cpu_percent: cpu(outcome.servers.first().and_then(|host| host.cpu)),
         client_cpu_percent: cpu(outcome.clients.first().and_then(|host| host.cpu)),
+        answers_per_s: times.count() as f64 / outcome.measured.max(f64::MIN_POSITIVE),
     })
 }
 
 /// The histogram of the measurements that is compared.
-pub(super) fn histogram(kind: Kind) -> &'static str {
+pub(crate) fn histogram(kind: Kind) -> &'static str {
     if kind == Kind::Subscribe { "delivery" } else { "latency" }
 }
 

@@ -93,7 +93,8 @@ fn scenarios(quick: bool, stacks: &[String]) -> Vec<Scenario> {
 /// Measures and fits.
 pub(crate) fn run(arguments: &CalibrateArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     if let Some(file) = &arguments.host {
-        return super::host::run(file, arguments.quick, output, interrupt);
+        let place = super::place(arguments.session.program.as_ref())?.with_stop(interrupt.flag());
+        return super::host::run(file, &place, arguments.quick, output, interrupt);
     }
     arguments.session.check(output)?;
     let place = super::place(arguments.session.program.as_ref())?.with_stop(interrupt.flag());

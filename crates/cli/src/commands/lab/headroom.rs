@@ -120,11 +120,11 @@ pub(crate) fn run(arguments: &HeadroomArgs, output: Output, interrupt: &Interrup
 
 /// Measures loads that are not those of the ramp, and fits a model.
 fn calibrate(arguments: &HeadroomArgs, place: &Place, interrupt: &Interrupt) -> Result<Vec<Model>, Failure> {
-    let conditions = ramp::calibration(1.5, 2);
+    let conditions = ramp::calibration(1.5, 3);
     let conditions: Vec<_> = conditions.into_iter().map(|condition| (DATA.to_owned(), condition)).collect();
     let task = Task { what: DATA, quick: true, conditions: &conditions, notes: &[], within: None };
     let finished = session::measure(&arguments.session, &task, place, interrupt)?;
-    model::fit_all(&finished.measurements).map_err(|_| {
+    model::fit_all(&ramp::typical(&finished.measurements)).map_err(|_| {
         let run = finished.run;
         Failure::Worthless(format!(
             "too few valid measurements for a model: `taktwerk lab report {run}` says why"
@@ -195,7 +195,10 @@ fn ramp(
         let until = from + measured.get("window_s").unwrap_or(0.0) * 1e3;
         let signals = measured.signals_per_s().unwrap_or(0.0);
         match Step::of(clients, signals, &readings, (from, until)) {
-            Some(step) => steps.push(step),
+            Some(step) => match step.problem() {
+                Some(problem) => skipped.push(format!("{at}: {problem}")),
+                None => steps.push(step),
+            },
             None => skipped.push(format!("{at}: the headroom could not be read in the window")),
         }
     }

@@ -11,8 +11,10 @@ use std::sync::Arc;
 use taktwerk_crypto::Provider;
 use taktwerk_crypto::aws_lc::{AwsLcProvider, Identity};
 use taktwerk_crypto::certificate::{Certificate, ValidationOptions};
-use taktwerk_lab::host::{Extent, HostError, Measured, measure};
+use taktwerk_lab::host::{Extent, HostError, Measured, conditions, measure};
 use taktwerk_lab::machine::Machine;
+use taktwerk_lab::measurement::{Measurement, group};
+use taktwerk_lab::place::Place;
 use taktwerk_pki::create::self_signed;
 use taktwerk_pki::{CertificateSettings, Group, NewKey, PrivateKey, Store, StoreValidator};
 use taktwerk_sim::scenario::RunError;
@@ -20,6 +22,8 @@ use taktwerk_sim::scenario::instruments::Providers;
 
 const SERVER_URI: &str = "urn:taktwerk:calibration:server";
 const CLIENT_URI: &str = "urn:taktwerk:calibration:client";
+/// What its measurements are called.
+const DATA: &str = "calibration";
 /// What the simulated server is called in URLs.
 const HOST: &str = "server";
 
@@ -67,7 +71,7 @@ impl Party {
 }
 
 /// Measures this machine.
-pub(super) fn calibrate(quick: bool, interrupt: &Interrupt) -> Result<Measured, Failure> {
+pub(super) fn calibrate(place: &Place, quick: bool, interrupt: &Interrupt) -> Result<Measured, Failure> {
     if !Machine::this().optimised {
         tracing::warn!("this is a debug build: its profile says nothing about a release");
     }
@@ -92,12 +96,51 @@ pub(super) fn calibrate(quick: bool, interrupt: &Interrupt) -> Result<Measured, 
     })?;
     let certificate = of_client.first().map(Certificate::der).unwrap_or_default();
     measured.add_jobs(host_jobs::measure(&*validator, certificate, quick)?);
+    let whole = whole(place, extent, interrupt)?;
+    let groups = group(&whole);
+    let all = groups.len();
+    let told = measured.correct(&groups);
+    if told < all {
+        let why = groups.iter().flat_map(|group| &group.invalid).flat_map(|one| &one.invalid).next();
+        tracing::warn!(
+            "{} of {all} loads of a whole server gave no figure, the prices of the system's part are those of bare sockets: {}",
+            all - told,
+            why.map_or("no answers", String::as_str)
+        );
+    }
     Ok(measured)
 }
 
+/// Measures loads of a whole server and client.
+fn whole(place: &Place, extent: Extent, interrupt: &Interrupt) -> Result<Vec<Measurement>, Failure> {
+    let conditions = conditions(extent);
+    let count = conditions.iter().map(|condition| u64::from(condition.time.repetitions)).sum();
+    let mut bar = Progress::new("calibrating with whole loads", count);
+    let mut all = Vec::new();
+    for condition in conditions {
+        for repetition in 0..condition.time.repetitions {
+            bar.at(all.len() as u64);
+            let measured = place.measure(DATA, &condition, repetition);
+            if interrupt.asked() {
+                return Err(Failure::Interrupted);
+            }
+            all.push(measured.unwrap_or_else(|error| {
+                Measurement::failed(DATA, condition.clone(), repetition, error.to_string())
+            }));
+        }
+    }
+    Ok(all)
+}
+
 /// Measures, and writes the profile.
-pub(super) fn run(file: &Path, quick: bool, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
-    let measured = calibrate(quick, interrupt)?;
+pub(super) fn run(
+    file: &Path,
+    place: &Place,
+    quick: bool,
+    output: Output,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    let measured = calibrate(place, quick, interrupt)?;
     super::write_whole(file, &measured.profile.to_toml())?;
     let (server, client) = (measured.server_error * 100.0, measured.client_error * 100.0);
     if output.is_json() {

@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &TruthArgs, output: Output, interrupt: &Interrupt) 
     }
     let profile = match &arguments.host_profile {
         Some(path) => sim::profile(Path::new(""), path, false).map_err(Failure::Usage)?,
-        None => super::host::calibrate(arguments.quick, interrupt)?.profile,
+        None => super::host::calibrate(&place, arguments.quick, interrupt)?.profile,
     };
     let task = Task { what: DATA, quick: arguments.quick, conditions: &conditions, notes: &[], within: None };
     let finished = session::measure(&arguments.session, &task, &place, interrupt)?;

@@ -53,13 +53,13 @@ const STEPS: &[Step] = &[
             "--workspace",
             "--all-targets",
             "--features",
-            "taktwerk-cli/attack",
+            "taktwerk-cli/attack,taktwerk-cli/can",
             "--",
             "-D",
             "warnings",
         ],
     ),
-    step("tests", "cargo", &["test", "--workspace", "--features", "taktwerk-cli/attack", "--no-fail-fast"]),
+    step("tests", "cargo", &["test", "--workspace", "--features", "taktwerk-cli/attack,taktwerk-cli/can", "--no-fail-fast"]),
     step(
         "history in PostgreSQL",
         "cargo",
@@ -94,6 +94,15 @@ const STEPS: &[Step] = &[
                 "-D",
                 "warnings",
             ],
+        )
+    },
+    // A crate under the MPL-2.0 comes with it, so no build has it by itself.
+    Step {
+        from: Extent::Nightly,
+        ..step(
+            "serial lines",
+            "cargo",
+            &["test", "-p", "taktwerk-gateway", "--features", "serial", "--lib", "line::"],
         )
     },
     Step {

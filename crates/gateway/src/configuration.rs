@@ -1,6 +1,8 @@
 //! A gateway as its file describes it.
 
 use crate::adapter::calculation::Calculation;
+#[cfg(feature = "can")]
+use crate::adapter::can::Can;
 use crate::adapter::file::{Log, WholeFile};
 use crate::adapter::http::Http;
 use crate::adapter::line::Line;
@@ -140,8 +142,10 @@ macro_rules! kind {
 
 const SECOND: Option<Duration> = Some(Duration::from_secs(1));
 
-const KINDS: [SourceKind; 12] = [
+const KINDS: &[SourceKind] = &[
     kind!("calculation", SECOND, Calculation),
+    #[cfg(feature = "can")]
+    kind!("can", None, Can),
     kind!("file", SECOND, WholeFile),
     kind!("http", SECOND, Http),
     kind!("line", None, Line),
@@ -427,7 +431,7 @@ impl Names {
 /// Gives a tag to its source. `names` is none if the tag's own name is not known for sure.
 fn add_tag(
     sources: &mut [SourceConfig],
-    tag: Tag,
+    mut tag: Tag,
     fields: &mut Fields,
     names: Option<&mut Names>,
     mistakes: &mut Vec<Mistake>,
@@ -461,6 +465,7 @@ fn add_tag(
                 format!("deadband, units and range are for numbers, and this is a {}", native.element);
             mistakes.push(fields.mistake(problem, "remove them"));
         }
+        source.adapter.complete(position, &mut tag);
     }
     source.tags.push(TagConfig { tag, placement, path, line });
 }

@@ -58,7 +58,17 @@ pub struct Extractor {
 /// Columns of a CSV file: the names of more would have to be looked through for every tag.
 const COLUMNS_MAX: usize = 10_000;
 
+/// Lines times tags that are looked through at once.
+pub(crate) const LOOKS_AT_ONCE: usize = 2000;
+
 impl Extractor {
+    /// Lines to look through before other sources have their turn, and values are given away: every tag looks for its value
+    /// in every line.
+    #[must_use]
+    pub fn lines_at_once(&self) -> usize {
+        (LOOKS_AT_ONCE / self.tags.len().max(1)).max(1)
+    }
+
     /// Takes `format`, `delimiter` and `columns` of a source; the ending of the file says the format if the settings do not.
     ///
     /// # Errors

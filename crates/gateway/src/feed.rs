@@ -8,7 +8,7 @@ use crate::fault::Fault;
 use crate::plant::{Given, OnCall, Plant, Signature, Wanted};
 use crate::settings::SourceSettings;
 use crate::statistics::{Count, Statistics};
-use crate::tag::{Scaling, Tag};
+use crate::tag::{Access, Scaling, Tag};
 use crate::value::Kind;
 use core::time::Duration;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -77,6 +77,7 @@ struct Held {
     /// `None` if there is a node of another one with its name.
     variable: Option<VariableHandle>,
     kind: Kind,
+    is_writable: bool,
     scaling: Option<Scaling>,
     deadband: f64,
     last_number: Option<f64>,
@@ -262,6 +263,12 @@ impl Feed {
         lock(&self.0.held).len()
     }
 
+    /// Whether clients may write a tag.
+    #[must_use]
+    pub fn is_writable(&self, position: usize) -> bool {
+        lock(&self.0.held).get(position).is_some_and(|held| held.is_writable)
+    }
+
     /// Whether it has no variable.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -341,6 +348,7 @@ impl Feed {
             is_untold: false,
             variable,
             kind,
+            is_writable: tag.access == Access::ReadWrite,
             scaling: (!tag.scaling.is_identity()).then_some(tag.scaling),
             deadband: tag.deadband,
             last_number: None,
@@ -352,7 +360,7 @@ impl Feed {
     }
 
     /// Takes a client's write; gives its status.
-    fn accept(&self, position: usize, value: Variant) -> StatusCode {
+    pub(crate) fn accept(&self, position: usize, value: Variant) -> StatusCode {
         if !self.0.statistics.is_connected() {
             return StatusCode::BAD_NO_COMMUNICATION;
         }

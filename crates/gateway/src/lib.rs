@@ -43,6 +43,7 @@ pub mod opcua;
 mod pause;
 pub mod plant;
 pub mod review;
+pub mod serial;
 pub mod settings;
 pub mod source;
 pub mod sparkplug;

@@ -45,6 +45,9 @@ pub trait Adapter: Send {
     /// The first mistake.
     fn add_tag(&mut self, tag: &Tag, fields: &mut Fields, position: usize) -> Result<Placement, Mistake>;
 
+    /// Adds what the source knows of a tag that was added at this position, where the tag says nothing: its unit and range.
+    fn complete(&self, _position: usize, _tag: &mut Tag) {}
+
     /// Whether it may add variables that no tag names.
     fn finds_variables(&self) -> bool {
         false

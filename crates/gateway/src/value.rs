@@ -171,6 +171,7 @@ pub fn element(value: &Variant, index: usize) -> Option<Variant> {
 #[must_use]
 pub fn number(kind: BuiltInType, value: f64) -> Option<Variant> {
     Some(match kind {
+        BuiltInType::Float if value.is_finite() && (value as f32).is_infinite() => return None,
         BuiltInType::Float => Variant::Float(value as f32),
         BuiltInType::Double => Variant::Double(value),
         BuiltInType::Boolean => Variant::Boolean(value != 0.0),
@@ -225,7 +226,12 @@ pub fn parse(kind: BuiltInType, text: &str) -> Option<Variant> {
             other => Some((other.parse::<f64>().ok()? != 0.0).into()),
         },
         BuiltInType::DateTime => UtcTime::parse(trimmed).map(Variant::DateTime),
-        BuiltInType::Float | BuiltInType::Double => number(kind, trimmed.parse().ok()?),
+        BuiltInType::Float | BuiltInType::Double => {
+            let value: f64 = trimmed.parse().ok()?;
+            // Digits that are too large are no infinity.
+            let is_digits = trimmed.bytes().any(|byte| byte.is_ascii_digit());
+            if value.is_infinite() && is_digits { None } else { number(kind, value) }
+        }
         _ => match trimmed.parse::<i128>() {
             Ok(whole) => integer(kind, whole),
             Err(_) => number(kind, trimmed.parse().ok()?),

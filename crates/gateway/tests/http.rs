@@ -110,6 +110,15 @@ async fn json_becomes_values_and_what_is_wrong_is_said() {
     wait("length limit exceeded").await;
     site.raw("what?\r\n\r\n");
     wait("invalid HTTP").await;
+    // A head and a body without an end.
+    site.raw(&format!("HTTP/1.1 200 OK\r\n{}", "X: y\r\n".repeat(5000)));
+    wait("head is too large").await;
+    let chunk = format!("3e8\r\n{}\r\n", "x".repeat(1000));
+    site.raw(&format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{}", chunk.repeat(1000)));
+    wait("length limit exceeded").await;
+    // A body that stops in the middle.
+    site.raw("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"t\":");
+    wait("did not answer within 300ms").await;
     site.raw("");
     wait("did not answer within 300ms").await;
     stand.until("web/T", |value| value.status() == StatusCode::BAD_NO_COMMUNICATION).await;

@@ -1,6 +1,8 @@
 //! The kinds of sources, one module each.
 
 pub mod calculation;
+#[cfg(feature = "can")]
+pub mod can;
 pub mod file;
 pub mod http;
 pub mod line;

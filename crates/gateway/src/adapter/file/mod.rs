@@ -85,9 +85,6 @@ impl Place {
     }
 }
 
-/// Lines that are looked through before other sources have their turn.
-const LINES_AT_ONCE: usize = 500;
-
 /// The content, unless somebody has written the file meanwhile, and the time of its last change.
 fn read(path: &Path, size_max: u64) -> io::Result<(Option<String>, SystemTime)> {
     let file = open::open_regular(path)?;
@@ -208,8 +205,12 @@ impl Log {
         feed.connected();
         let (mut dropped, mut invalid) = (step.dropped, 0);
         let mut readings = Vec::new();
+        let at_once = self.place.extractor.lines_at_once();
         for (at, line) in step.lines.iter().filter(|line| !line.trim().is_empty()).enumerate() {
-            if at % LINES_AT_ONCE == LINES_AT_ONCE - 1 {
+            if at % at_once == at_once - 1 {
+                if !readings.is_empty() {
+                    feed.deliver(core::mem::take(&mut readings));
+                }
                 // Other sources have this thread, too.
                 tokio::task::yield_now().await;
             }

@@ -1,4 +1,4 @@
-//! Devices that send texts over TCP: scales, scanners, and serial lines behind a serial device server.
+//! Devices that send texts over TCP or a serial line: scales, scanners, and serial lines behind a serial device server.
 //!
 //! - `frame`: frames within bytes that come in pieces.
 
@@ -10,18 +10,18 @@ use crate::fault::Fault;
 use crate::feed::{Feed, Write, Writes};
 use crate::fields::{Fields, Mistake};
 use crate::lines::Lines;
+use crate::serial::{Parity, SerialLine};
 use crate::settings::SourceSettings;
 use crate::source::{Adapter, Placement};
 use crate::statistics::Count;
 use crate::tag::{Access, Tag};
 use crate::value::to_json;
 use core::time::Duration;
-use frame::Framer;
+use frame::{ETX, Framer, STX};
 use futures_util::future::BoxFuture;
 use serde_json::Value as Json;
 use std::path::Path;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 
 /// The port of most serial device servers.
@@ -30,8 +30,7 @@ const PORT: u16 = 4001;
 /// A device that sends texts.
 #[derive(Debug)]
 pub struct Line {
-    host: String,
-    port: u16,
+    way: Way,
     framer: Framer,
     poll: Option<String>,
     poll_every: Duration,
@@ -41,11 +40,71 @@ pub struct Line {
     writes: Vec<Option<String>>,
 }
 
-#[derive(Clone, Copy)]
+/// How the device is reached.
+#[derive(Debug, Clone, PartialEq)]
+enum Way {
+    Tcp(String, u16),
+    Serial(SerialLine),
+}
+
+/// A connection.
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Framing {
     Line,
     StxEtx,
     Fixed,
+    Length,
+}
+
+/// How frames are cut out.
+fn take_framer(fields: &mut Fields) -> Result<Framer, Mistake> {
+    let most = fields.integer("frame_max", 1, 1 << 20)?.unwrap_or(4096) as usize;
+    let words = [
+        ("line", Framing::Line),
+        ("stx-etx", Framing::StxEtx),
+        ("fixed", Framing::Fixed),
+        ("length", Framing::Length),
+    ];
+    let framing = fields.word("framing", &words)?.unwrap_or(Framing::Line);
+    let size = fields.integer("frame_bytes", 1, 1 << 20)?.map(|size| size as usize);
+    if size.is_some() && framing != Framing::Fixed {
+        let hint = "set framing = \"fixed\", or remove it";
+        return Err(fields.mistake("frame_bytes is for frames of a fixed length", hint));
+    }
+    let (start, end) = (fields.integer("start_byte", 0, 255)?, fields.integer("end_byte", 0, 255)?);
+    if (start.is_some() || end.is_some()) && framing != Framing::StxEtx {
+        let hint = "set framing = \"stx-etx\", or remove them";
+        return Err(fields.mistake("start_byte and end_byte are for frames between two bytes", hint));
+    }
+    let bytes = fields.integer("length_bytes", 1, 4)?;
+    let is_little = fields.word("length_order", &[("big", false), ("little", true)])?;
+    if (bytes.is_some() || is_little.is_some()) && framing != Framing::Length {
+        let hint = "set framing = \"length\", or remove them";
+        return Err(fields.mistake("length_bytes and length_order are for frames behind their length", hint));
+    }
+    Ok(match framing {
+        Framing::Line => Framer::Lines(Lines::new(most)),
+        Framing::StxEtx => Framer::Between {
+            start: start.map_or(STX, |byte| byte as u8),
+            end: end.map_or(ETX, |byte| byte as u8),
+            begun: None,
+            most,
+        },
+        Framing::Fixed => match size {
+            Some(size) => Framer::Fixed { begun: Vec::new(), size },
+            None => return Err(fields.mistake("frame_bytes is missing", "write the bytes of a frame")),
+        },
+        Framing::Length => Framer::Length {
+            size: bytes.unwrap_or(2) as usize,
+            is_little_endian: is_little.unwrap_or(false),
+            begun: Vec::new(),
+            most,
+            skip: 0,
+        },
+    })
 }
 
 impl Line {
@@ -54,33 +113,31 @@ impl Line {
     /// # Errors
     /// The first mistake.
     pub fn take(fields: &mut Fields, _: &SourceSettings) -> Result<Self, Mistake> {
-        let (line, address) = fields.required("address", "\"scale7:4001\"")?;
-        let hint = "write HOST or HOST:PORT, such as \"scale7:4001\"";
-        let (host, port) = host_and_port(&address, PORT)
-            .ok_or_else(|| fields.mistake_in(line, "address", format!("{address:?} is no address"), hint))?;
-        let most = fields.integer("frame_max", 1, 1 << 20)?.unwrap_or(4096) as usize;
-        let size = fields.integer("frame_bytes", 1, 1 << 20)?;
-        let words = [("line", Framing::Line), ("stx-etx", Framing::StxEtx), ("fixed", Framing::Fixed)];
-        let framer = match (fields.word("framing", &words)?.unwrap_or(Framing::Line), size) {
-            (Framing::Fixed, Some(size)) => Framer::Fixed { begun: Vec::new(), size: size as usize },
-            (Framing::Fixed, None) => {
-                return Err(fields.mistake("frame_bytes is missing", "write the bytes of a frame"));
+        let way = match (fields.text_at("address")?, fields.text("device")?) {
+            (Some((line, address)), None) => {
+                let hint = "write HOST or HOST:PORT, such as \"scale7:4001\"";
+                let problem = format!("{address:?} is no address");
+                let (host, port) = host_and_port(&address, PORT)
+                    .ok_or_else(|| fields.mistake_in(line, "address", problem, hint))?;
+                Way::Tcp(host, port)
             }
-            (_, Some(_)) => {
-                let hint = "set framing = \"fixed\", or remove it";
-                return Err(fields.mistake("frame_bytes is for frames of a fixed length", hint));
+            (None, Some(device)) => {
+                let line = SerialLine::take(fields, device, 9600, Parity::None)?;
+                Way::Serial(SerialLine { data_bits: fields.integer("data_bits", 7, 8)?.unwrap_or(8) as u8, ..line })
             }
-            (Framing::Line, None) => Framer::Lines(Lines::new(most)),
-            (Framing::StxEtx, None) => Framer::StxEtx { begun: None, most },
+            _ => {
+                let hint = "write address = \"scale7:4001\", or device = \"/dev/ttyUSB0\" for a serial line";
+                return Err(fields.mistake("this source needs an address or a device", hint));
+            }
         };
+        let framer = take_framer(fields)?;
         let poll = fields.text("poll")?;
         let poll_every = fields.span("poll_every")?;
         if poll.is_none() && poll_every.is_some() {
             return Err(fields.mistake("poll_every needs a text to send", "set poll, or remove it"));
         }
         Ok(Self {
-            host,
-            port,
+            way,
             framer,
             poll,
             poll_every: poll_every.unwrap_or(Duration::from_secs(1)).max(Duration::from_millis(1)),
@@ -91,10 +148,23 @@ impl Line {
     }
 
     fn target(&self) -> String {
-        target(&self.host, self.port)
+        match &self.way {
+            Way::Tcp(host, port) => target(host, *port),
+            Way::Serial(line) => line.device.clone(),
+        }
     }
 
-    async fn send(&self, stream: &mut TcpStream, text: &str, deadline: Duration) -> Result<(), Fault> {
+    async fn open(&self, deadline: Duration) -> Result<Box<dyn Stream>, Fault> {
+        match &self.way {
+            Way::Tcp(host, port) => Ok(Box::new(connect::tcp(host, *port, deadline).await?)),
+            #[cfg(feature = "serial")]
+            Way::Serial(line) => Ok(Box::new(line.open()?)),
+            #[cfg(not(feature = "serial"))]
+            Way::Serial(line) => Err(line.missing()),
+        }
+    }
+
+    async fn send(&self, stream: &mut impl Stream, text: &str, deadline: Duration) -> Result<(), Fault> {
         match timeout(deadline, stream.write_all(text.as_bytes())).await {
             Err(_) => Err(Fault::NoAnswer { target: self.target(), after: deadline }),
             Ok(Err(error)) => Err(Fault::other(self.target(), error)),
@@ -113,9 +183,17 @@ impl Line {
         is_plain.then(|| template.replace("{value}", &value))
     }
 
-    fn deliver(&self, frames: &[String], dropped: u64, feed: &Feed) {
+    async fn deliver(&self, frames: &[String], dropped: u64, feed: &Feed) {
         let (mut dropped, mut invalid, mut readings) = (dropped as usize, 0, Vec::new());
-        for frame in frames.iter().filter(|frame| !frame.is_empty()) {
+        let at_once = self.extractor.lines_at_once();
+        for (at, frame) in frames.iter().filter(|frame| !frame.is_empty()).enumerate() {
+            if at % at_once == at_once - 1 {
+                if !readings.is_empty() {
+                    feed.deliver(core::mem::take(&mut readings));
+                }
+                // Other sources have this thread, too.
+                tokio::task::yield_now().await;
+            }
             match self.extractor.line(frame) {
                 None => invalid += 1,
                 Some(found) if found.is_empty() => dropped += 1,
@@ -131,8 +209,13 @@ impl Line {
 
     async fn session(&mut self, feed: &Feed, writes: &mut Writes) -> Result<(), Fault> {
         let deadline = feed.settings().deadline;
-        let mut stream = connect::tcp(&self.host, self.port, deadline).await?;
+        let stream = self.open(deadline).await?;
         feed.connected();
+        self.talk(stream, feed, writes).await
+    }
+
+    async fn talk(&self, mut stream: impl Stream, feed: &Feed, writes: &mut Writes) -> Result<(), Fault> {
+        let deadline = feed.settings().deadline;
         let mut framer = self.framer.clone();
         let mut ticks = interval(self.poll_every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -172,7 +255,7 @@ impl Line {
                         heard = Instant::now();
                         asked = None;
                     }
-                    self.deliver(&frames, dropped, feed);
+                    self.deliver(&frames, dropped, feed).await;
                 }
             }
         }
@@ -199,3 +282,6 @@ impl Adapter for Line {
         Box::pin(self.session(feed, writes))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,7 @@
 use super::address::Table;
 use crate::connect;
 use crate::fault::{Fault, plain};
+use crate::serial::SerialLine;
 use core::time::Duration;
 use std::io;
 use taktwerk_types::StatusCode;
@@ -20,30 +21,6 @@ pub enum Way {
     RtuOverTcp(String, u16),
     /// A serial line.
     Serial(SerialLine),
-}
-
-/// The settings of a serial line.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SerialLine {
-    /// The device file.
-    pub device: String,
-    /// Bits per second.
-    pub baud: u32,
-    /// The parity bit.
-    pub parity: Parity,
-    /// One or two.
-    pub stop_bits: u8,
-}
-
-/// The parity bit of a serial line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Parity {
-    /// There is none.
-    None,
-    /// As the specification says.
-    Even,
-    /// The other way.
-    Odd,
 }
 
 impl Way {
@@ -210,25 +187,12 @@ impl Link {
 
 #[cfg(feature = "serial")]
 fn serial(line: &SerialLine) -> Result<Context, Fault> {
-    use tokio_serial::SerialPortBuilderExt;
-    let parity = match line.parity {
-        Parity::None => tokio_serial::Parity::None,
-        Parity::Even => tokio_serial::Parity::Even,
-        Parity::Odd => tokio_serial::Parity::Odd,
-    };
-    let stop_bits =
-        if line.stop_bits == 2 { tokio_serial::StopBits::Two } else { tokio_serial::StopBits::One };
-    let port =
-        tokio_serial::new(&line.device, line.baud).parity(parity).stop_bits(stop_bits).open_native_async();
-    let port =
-        port.map_err(|error| Fault::Connect { target: line.device.clone(), reason: error.to_string() })?;
-    Ok(rtu::attach(port))
+    Ok(rtu::attach(line.open()?))
 }
 
 #[cfg(not(feature = "serial"))]
 fn serial(line: &SerialLine) -> Result<Context, Fault> {
-    let reason = "this program was built without serial lines (feature `serial`)".to_owned();
-    Err(Fault::Connect { target: line.device.clone(), reason })
+    Err(line.missing())
 }
 
 /// What an error of the library means. It reports a closed connection as whatever error the operating system had last.

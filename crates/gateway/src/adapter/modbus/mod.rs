@@ -20,12 +20,13 @@ use crate::fault::Fault;
 use crate::feed::{Feed, Writes};
 use crate::fields::{Fields, Mistake};
 use crate::offer::{Offer, Question};
+use crate::serial::{Parity, SerialLine};
 use crate::settings::SourceSettings;
 use crate::source::{Adapter, Advice, Placement};
 use crate::tag::{Access, Tag};
 use address::{Defaults, ORDERS, Point};
 use futures_util::future::BoxFuture;
-use link::{Parity, SerialLine, Way};
+use link::Way;
 use plan::Bounds;
 
 /// A line of Modbus devices.
@@ -55,14 +56,7 @@ impl Modbus {
                 };
                 if is_rtu == Some(true) { Way::RtuOverTcp(host, port) } else { Way::Tcp(host, port) }
             }
-            (None, Some(device)) => Way::Serial(SerialLine {
-                device,
-                baud: fields.integer("baud", 300, 4_000_000)?.unwrap_or(19_200) as u32,
-                parity: fields
-                    .word("parity", &[("none", Parity::None), ("even", Parity::Even), ("odd", Parity::Odd)])?
-                    .unwrap_or(Parity::Even),
-                stop_bits: fields.integer("stop_bits", 1, 2)?.unwrap_or(1) as u8,
-            }),
+            (None, Some(device)) => Way::Serial(SerialLine::take(fields, device, 19_200, Parity::Even)?),
             _ => {
                 let hint = "write address = \"host:502\", or device = \"/dev/ttyUSB0\" for a serial line";
                 return Err(fields.mistake("a Modbus source needs an address or a device", hint));

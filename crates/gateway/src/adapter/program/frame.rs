@@ -55,7 +55,7 @@ pub fn entries(frame: &[u8]) -> Option<Vec<Option<Entry>>> {
         Cbor::Array(items) => items,
         other => vec![other],
     };
-    Some(items.into_iter().map(entry).collect())
+    (items.len() <= line::ENTRIES_MAX).then(|| items.into_iter().map(entry).collect())
 }
 
 fn entry(item: Cbor) -> Option<Entry> {

@@ -39,14 +39,18 @@ const STATUSES: [(&str, StatusCode); 6] = [
     ("device_failure", StatusCode::BAD_DEVICE_FAILURE),
 ];
 
-/// Reads a line: its entries, with `None` where one is none. `None` if it is no JSON.
+/// Most entries of a message: shorter ones than these are no readings.
+pub(super) const ENTRIES_MAX: usize = 1 << 16;
+
+/// Reads a line: its entries, with `None` where one is none. `None` if it is no JSON, or has more
+/// entries than a line has readings: each takes a hundred times the memory of its two bytes.
 #[must_use]
 pub fn read(line: &[u8]) -> Option<Vec<Option<Entry>>> {
     let entries = match serde_json::from_slice(line).ok()? {
         Json::Array(entries) => entries,
         other => vec![other],
     };
-    Some(entries.into_iter().map(entry).collect())
+    (entries.len() <= ENTRIES_MAX).then(|| entries.into_iter().map(entry).collect())
 }
 
 pub(super) fn entry(mut json: Json) -> Option<Entry> {
@@ -107,6 +111,9 @@ mod tests {
             assert_eq!(one(nothing), None, "{nothing}");
         }
         assert!(read(b"hello").is_none());
+        let list = |count: usize| format!("[{}0]", "0,".repeat(count - 1));
+        assert_eq!(read(list(ENTRIES_MAX).as_bytes()).map(|entries| entries.len()), Some(ENTRIES_MAX));
+        assert!(read(list(ENTRIES_MAX + 1).as_bytes()).is_none());
         assert_eq!(read(b"[{\"id\":0,\"value\":1},2]").unwrap().len(), 2);
     }
 }

@@ -2,8 +2,10 @@
 //!
 //! The gateway writes `{"type":"start",…}` first and `{"type":"write",…}` when a client writes. The program writes
 //! readings, one object or a list of them per message. What it writes to standard error is logged. The protocol is
-//! described in `docs/gateway-programs.md`. [`line`]: what a message says; [`frame`]: messages in CBOR.
+//! described in `docs/gateway-programs.md`. [`line`]: what a message says; [`frame`]: messages in CBOR;
+//! `cgroup`: limits for memory and processors.
 
+mod cgroup;
 pub mod frame;
 pub mod line;
 
@@ -15,12 +17,13 @@ use crate::source::{Adapter, Placement};
 use crate::statistics::Count;
 use crate::tag::{Access, Tag};
 use crate::value::{Kind, to_json};
+use cgroup::{Group, Limits};
 use core::time::Duration;
 use futures_util::future::BoxFuture;
 use line::{Entry, Named};
 use serde_json::json;
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use taktwerk_types::BuiltInType;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -50,6 +53,9 @@ pub struct Program {
     format: Format,
     /// Without a line for so long, the program is ended and started again.
     silence_max: Option<Duration>,
+    limits: Limits,
+    /// Whether it was told that there are no limits here.
+    is_told: bool,
     tags: Vec<ProgramTag>,
     by_name: HashMap<String, usize>,
 }
@@ -84,6 +90,13 @@ impl Program {
                 }
             }
         }
+        let cpus = fields.number_at("cpu_max")?;
+        if let Some((line, _)) = cpus.filter(|(_, cpus)| !(0.01..=1024.0).contains(cpus)) {
+            let hint = "write processors, such as 0.5 for half of one";
+            return Err(fields.mistake_in(line, "cpu_max", "is not between 0.01 and 1024", hint));
+        }
+        let memory = fields.integer("memory_max", 1 << 20, 1 << 50)?;
+        let limits = Limits { memory, cpus: cpus.map(|(_, cpus)| cpus) };
         let folder = fields.path().parent().map(PathBuf::from).unwrap_or_default();
         let folder = if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder };
         Ok(Self {
@@ -94,6 +107,8 @@ impl Program {
                 .word("format", &[("json", Format::Json), ("cbor", Format::Cbor)])?
                 .unwrap_or(Format::Json),
             silence_max: fields.span("silence_max")?,
+            limits,
+            is_told: false,
             tags: Vec::new(),
             by_name: HashMap::new(),
         })
@@ -112,6 +127,28 @@ impl Program {
             .kill_on_drop(true)
             .spawn()
             .map_err(|error| Fault::Connect { target: program.clone(), reason: plain(&error) })
+    }
+
+    /// The control group for the program's limits. Without rights to one the program runs without limits, and that is said once.
+    fn group(&mut self, child: &Child, source: &str) -> Option<Group> {
+        if self.limits == Limits::default() {
+            return None;
+        }
+        let groups = std::fs::read_to_string("/proc/self/cgroup").map_err(|error| error.to_string());
+        let group = groups.and_then(|groups| Group::make(Path::new(cgroup::ROOT), &groups, source, self.limits));
+        let group = group.and_then(|group| match child.id() {
+            Some(process) => group.add(process).map(|()| group),
+            None => Ok(group),
+        });
+        match group {
+            Ok(group) => Some(group),
+            Err(reason) => {
+                if !core::mem::replace(&mut self.is_told, true) {
+                    tracing::warn!(source, reason, "the program runs without memory_max and cpu_max");
+                }
+                None
+            }
+        }
     }
 
     /// What the program is told first.
@@ -147,6 +184,7 @@ impl Program {
     async fn session(&mut self, feed: &Feed, writes: &mut Writes) -> Result<(), Fault> {
         let name = self.command.first().cloned().unwrap_or_default();
         let mut child = self.start()?;
+        let group = self.group(&child, &feed.settings().name);
         let closed = || Fault::Closed { target: name.clone() };
         let (Some(mut input), Some(output), Some(errors)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
@@ -171,6 +209,14 @@ impl Program {
         // Of a program that does not end by itself, and of nothing else: the child is ours.
         let _ = child.start_kill();
         log.abort();
+        if let Some(usage) = group.as_ref().map(Group::usage) {
+            let (source, seconds) = (feed.settings().name.as_str(), usage.cpu.as_secs_f64());
+            tracing::info!(source, cpu_seconds = seconds, memory_bytes = usage.memory, "the program has ended");
+            if usage.killed > 0 {
+                let most = self.limits.memory.unwrap_or_default();
+                return Err(Fault::other(name, format!("was ended because it needs more than {most} bytes; set memory_max")));
+            }
+        }
         outcome?;
         match ended {
             Ok(Ok(status)) if !status.success() => {

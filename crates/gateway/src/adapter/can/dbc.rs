@@ -1,0 +1,343 @@
+//! The messages and signals of a DBC file.
+
+use super::bits::{Bits, DATA_MAX, Meaning};
+use can_dbc::{AttributeValue, ByteOrder, Dbc, MessageId, MultiplexIndicator, NumericValue, SignalExtendedValueType, ValueType};
+use core::time::Duration;
+use std::collections::HashMap;
+use taktwerk_types::{BuiltInType, Variant};
+
+/// Largest file in bytes.
+pub const FILE_MAX: usize = 32 << 20;
+/// Switches that stand behind each other.
+const SWITCHES_MAX: usize = 16;
+
+/// What a DBC file says of a network.
+#[derive(Debug, Clone, Default)]
+pub struct Network {
+    /// Its messages.
+    pub messages: Vec<Message>,
+}
+
+/// A message: a frame with signals.
+#[derive(Debug, Clone)]
+pub struct Message {
+    /// The identifier; bit 31 says that it has 29 bits.
+    pub id: u32,
+    /// Its name.
+    pub name: String,
+    /// Bytes of its frames.
+    pub len: usize,
+    /// How often it is sent: the attribute GenMsgCycleTime.
+    pub cycle: Option<Duration>,
+    /// Its signals. Those that are not within its frames are left out.
+    pub signals: Vec<Signal>,
+}
+
+/// A value in a message.
+#[derive(Debug, Clone)]
+pub struct Signal {
+    /// Its name.
+    pub name: String,
+    bits: Bits,
+    meaning: Meaning,
+    factor: f64,
+    offset: f64,
+    /// The range of values; `None` if the file names none.
+    pub range: Option<(f64, f64)>,
+    /// The unit; empty if there is none.
+    pub unit: String,
+    /// What the file says about it.
+    pub comment: Option<String>,
+    /// Names of values.
+    pub labels: Vec<(i64, String)>,
+    when: Option<When>,
+}
+
+/// A multiplexed signal is there if its switch has one of these values.
+#[derive(Debug, Clone)]
+struct When {
+    /// The position of the signal that is the switch.
+    switch: usize,
+    /// Ranges of values with their ends.
+    values: Vec<(u64, u64)>,
+}
+
+impl Network {
+    /// Reads a file: in UTF-8, or in Windows-1252 as most tools write it.
+    ///
+    /// # Errors
+    /// Why it is no DBC file.
+    pub fn parse(bytes: &[u8]) -> Result<Self, String> {
+        if bytes.len() > FILE_MAX {
+            return Err(format!("has more than {FILE_MAX} bytes"));
+        }
+        let text = match core::str::from_utf8(bytes) {
+            Ok(text) => text.into(),
+            Err(_) => can_dbc::decode_cp1252(bytes).ok_or("is neither UTF-8 nor Windows-1252")?,
+        };
+        let text = text.trim_start_matches('\u{feff}');
+        let dbc = Dbc::try_from(text).map_err(|error| error.to_string())?;
+        Ok(Self { messages: dbc.messages.iter().map(|message| Message::of(&dbc, message)).collect() })
+    }
+
+    /// The position of a message.
+    #[must_use]
+    pub fn message(&self, name: &str) -> Option<usize> {
+        self.messages.iter().position(|message| message.name == name)
+    }
+}
+
+impl Message {
+    fn of(dbc: &Dbc, message: &can_dbc::Message) -> Self {
+        let len = usize::try_from(message.size).unwrap_or(DATA_MAX).min(DATA_MAX);
+        let mut signals: Vec<Signal> =
+            message.signals.iter().filter_map(|signal| Signal::of(dbc, message.id, signal, len)).collect();
+        let positions: HashMap<String, usize> =
+            signals.iter().enumerate().rev().map(|(at, signal)| (signal.name.clone(), at)).collect();
+        let is_switch = |signal: &&can_dbc::Signal| signal.multiplexer_indicator == MultiplexIndicator::Multiplexor;
+        let first = message.signals.iter().find(is_switch).and_then(|signal| positions.get(&signal.name));
+        for (signal, found) in message.signals.iter().filter_map(|it| Some((it, *positions.get(&it.name)?))) {
+            let extended = dbc.extended_multiplex.iter();
+            let mut extended = extended.filter(|it| it.message_id == message.id && it.signal_name == signal.name);
+            let when = match (extended.next(), signal.multiplexer_indicator) {
+                (Some(extended), _) => positions.get(&extended.multiplexor_signal_name).map(|switch| When {
+                    switch: *switch,
+                    values: extended.mappings.iter().map(|range| (range.min_value, range.max_value)).collect(),
+                }),
+                (
+                    None,
+                    MultiplexIndicator::MultiplexedSignal(value)
+                    | MultiplexIndicator::MultiplexorAndMultiplexedSignal(value),
+                ) => first.map(|switch| When { switch: *switch, values: vec![(value, value)] }),
+                (None, MultiplexIndicator::Plain | MultiplexIndicator::Multiplexor) => None,
+            };
+            if let Some(signal) = signals.get_mut(found) {
+                signal.when = when;
+            }
+        }
+        Self { id: message.id.raw(), name: message.name.clone(), len, cycle: cycle(dbc, message.id), signals }
+    }
+
+    /// The position of a signal.
+    #[must_use]
+    pub fn signal(&self, name: &str) -> Option<usize> {
+        self.signals.iter().position(|signal| signal.name == name)
+    }
+
+    /// The switches that a signal depends on, with the values for which it is there.
+    fn switches(&self, signal: usize) -> impl Iterator<Item = (&Signal, &When)> {
+        let mut next = self.signals.get(signal).and_then(|signal| signal.when.as_ref());
+        let step = move || {
+            let when = next?;
+            let switch = self.signals.get(when.switch)?;
+            next = switch.when.as_ref();
+            Some((switch, when))
+        };
+        // A file may say that switches depend on each other.
+        core::iter::from_fn(step).take(SWITCHES_MAX)
+    }
+
+    /// The bits of a signal in a frame; `None` if it is not in this frame.
+    ///
+    /// # Errors
+    /// The frame is too short for it, or for its switch.
+    fn raw(&self, signal: usize, data: &[u8]) -> Result<Option<u64>, TooShort> {
+        for (switch, when) in self.switches(signal) {
+            let value = switch.bits.get(data).ok_or(TooShort)?;
+            if !when.values.iter().any(|(first, last)| (*first..=*last).contains(&value)) {
+                return Ok(None);
+            }
+        }
+        let Some(signal) = self.signals.get(signal) else { return Ok(None) };
+        signal.bits.get(data).map(Some).ok_or(TooShort)
+    }
+
+    /// The value of a signal in a frame; `None` if it is not in this frame.
+    ///
+    /// # Errors
+    /// The frame is too short for it, or for its switch.
+    pub fn value(&self, signal: usize, data: &[u8]) -> Result<Option<Variant>, TooShort> {
+        let raw = self.raw(signal, data)?;
+        Ok(raw.zip(self.signals.get(signal)).map(|(raw, signal)| signal.physical(raw)))
+    }
+
+    /// The name of a signal's value in a frame, or the number if it has none; `None` if it is not in this frame.
+    ///
+    /// # Errors
+    /// The frame is too short for it, or for its switch.
+    pub fn label(&self, signal: usize, data: &[u8]) -> Result<Option<Variant>, TooShort> {
+        let raw = self.raw(signal, data)?;
+        Ok(raw.zip(self.signals.get(signal)).map(|(raw, signal)| match signal.label(raw) {
+            Some(label) => label.into(),
+            None => signal.physical(raw).to_string().into(),
+        }))
+    }
+
+    /// Puts the value of a signal into a frame, and the values of its switches.
+    ///
+    /// # Errors
+    /// Why the value cannot be sent.
+    pub fn set(&self, signal: usize, value: &Variant, data: &mut [u8]) -> Result<(), Unsendable> {
+        let found = self.signals.get(signal).ok_or(Unsendable::TooShort)?;
+        let raw = found.raw_of(value)?;
+        for (switch, when) in self.switches(signal) {
+            let now = switch.bits.get(data).ok_or(Unsendable::TooShort)?;
+            let is_there = when.values.iter().any(|(first, last)| (*first..=*last).contains(&now));
+            if let Some((first, _)) = when.values.first().filter(|_| !is_there)
+                && !switch.bits.set(data, *first)
+            {
+                return Err(Unsendable::TooShort);
+            }
+        }
+        if found.bits.set(data, raw) { Ok(()) } else { Err(Unsendable::TooShort) }
+    }
+}
+
+/// A frame is too short for a signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooShort;
+
+/// Why a value cannot be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unsendable {
+    /// It is no number, and no name of a value.
+    NoNumber,
+    /// It is outside of the range of the signal.
+    OutOfRange,
+    /// The frame has no place for it.
+    TooShort,
+}
+
+impl Signal {
+    fn of(dbc: &Dbc, message: MessageId, signal: &can_dbc::Signal, len: usize) -> Option<Self> {
+        let is_big_endian = signal.byte_order == ByteOrder::BigEndian;
+        let bits = Bits::new(signal.start_bit, signal.size, is_big_endian, len)?;
+        let extended = dbc.extended_value_type_for_signal(message, &signal.name);
+        let meaning = match (extended, signal.size, signal.value_type) {
+            (Some(SignalExtendedValueType::IEEEfloat32Bit), 32, _) => Meaning::Float,
+            (Some(SignalExtendedValueType::IEEEdouble64bit), 64, _) => Meaning::Double,
+            (_, _, ValueType::Signed) => Meaning::Signed,
+            (_, _, ValueType::Unsigned) => Meaning::Unsigned,
+        };
+        let number = |value: &NumericValue| match value {
+            NumericValue::Uint(value) => *value as f64,
+            NumericValue::Int(value) => *value as f64,
+            NumericValue::Double(value) => *value,
+        };
+        let range = (number(&signal.min), number(&signal.max));
+        let labels = dbc.value_descriptions_for_signal(message, &signal.name).unwrap_or_default();
+        Some(Self {
+            name: signal.name.clone(),
+            bits,
+            meaning,
+            // A factor of 0 makes every value the same: files of careless tools mean 1.
+            factor: if signal.factor == 0.0 || !signal.factor.is_finite() { 1.0 } else { signal.factor },
+            offset: if signal.offset.is_finite() { signal.offset } else { 0.0 },
+            // [0|0] says that there is none.
+            range: Some(range).filter(|(low, high)| low < high),
+            unit: signal.unit.trim().to_owned(),
+            comment: dbc.signal_comment(message, &signal.name).map(str::to_owned),
+            labels: labels.iter().map(|label| (label.id, label.description.clone())).collect(),
+            when: None,
+        })
+    }
+
+    fn is_scaled(&self) -> bool {
+        self.factor != 1.0 || self.offset != 0.0
+    }
+
+    /// The type of its values.
+    #[must_use]
+    pub fn kind(&self) -> BuiltInType {
+        match (self.meaning, self.bits.size()) {
+            (Meaning::Float, _) if !self.is_scaled() => BuiltInType::Float,
+            _ if self.is_scaled() => BuiltInType::Double,
+            (Meaning::Float | Meaning::Double, _) => BuiltInType::Double,
+            (Meaning::Unsigned, 1) => BuiltInType::Boolean,
+            (Meaning::Unsigned, ..=8) => BuiltInType::Byte,
+            (Meaning::Unsigned, ..=16) => BuiltInType::UInt16,
+            (Meaning::Unsigned, ..=32) => BuiltInType::UInt32,
+            (Meaning::Unsigned, _) => BuiltInType::UInt64,
+            (Meaning::Signed, ..=8) => BuiltInType::SByte,
+            (Meaning::Signed, ..=16) => BuiltInType::Int16,
+            (Meaning::Signed, ..=32) => BuiltInType::Int32,
+            (Meaning::Signed, _) => BuiltInType::Int64,
+        }
+    }
+
+    fn physical(&self, raw: u64) -> Variant {
+        let number = match self.meaning {
+            Meaning::Unsigned if !self.is_scaled() => {
+                return if self.bits.size() == 1 { Variant::Boolean(raw != 0) } else { Variant::UInt64(raw) };
+            }
+            Meaning::Signed if !self.is_scaled() => return Variant::Int64(self.bits.signed(raw)),
+            Meaning::Float if !self.is_scaled() => return Variant::Float(f32::from_bits(raw as u32)),
+            Meaning::Unsigned => raw as f64,
+            Meaning::Signed => self.bits.signed(raw) as f64,
+            Meaning::Float => f64::from(f32::from_bits(raw as u32)),
+            Meaning::Double => f64::from_bits(raw),
+        };
+        Variant::Double(number * self.factor + self.offset)
+    }
+
+    fn label(&self, raw: u64) -> Option<&str> {
+        let number = match self.meaning {
+            Meaning::Signed => self.bits.signed(raw),
+            Meaning::Unsigned => i64::try_from(raw).ok()?,
+            Meaning::Float | Meaning::Double => return None,
+        };
+        let (_, label) = self.labels.iter().find(|(value, _)| *value == number)?;
+        Some(label)
+    }
+
+    /// The bits of a value: a number, or the name of one.
+    fn raw_of(&self, value: &Variant) -> Result<u64, Unsendable> {
+        let fit = |whole: i128| -> Result<u64, Unsendable> {
+            let mask = i128::from(self.bits.mask());
+            let (low, high) = match self.meaning {
+                Meaning::Signed => (-(mask / 2) - 1, mask / 2),
+                _ => (0, mask),
+            };
+            if (low..=high).contains(&whole) { Ok((whole & mask) as u64) } else { Err(Unsendable::OutOfRange) }
+        };
+        if let Variant::String(text) = value
+            && let Some((number, _)) = self.labels.iter().find(|(_, label)| label == text.as_str())
+        {
+            return fit(i128::from(*number));
+        }
+        let number = match value {
+            Variant::String(text) => text.as_str().trim().parse().map_err(|_| Unsendable::NoNumber)?,
+            Variant::Boolean(flag) => f64::from(u8::from(*flag)),
+            Variant::Int64(whole) => *whole as f64,
+            Variant::UInt64(whole) => *whole as f64,
+            other => other.as_f64().ok_or(Unsendable::NoNumber)?,
+        };
+        if self.range.is_some_and(|(low, high)| !(low..=high).contains(&number)) {
+            return Err(Unsendable::OutOfRange);
+        }
+        let unscaled = (number - self.offset) / self.factor;
+        match (self.meaning, value) {
+            // Large numbers stay exact.
+            (Meaning::Signed | Meaning::Unsigned, Variant::Int64(whole)) if !self.is_scaled() => fit(i128::from(*whole)),
+            (Meaning::Signed | Meaning::Unsigned, Variant::UInt64(whole)) if !self.is_scaled() => fit(i128::from(*whole)),
+            (Meaning::Signed | Meaning::Unsigned, _) if !unscaled.is_finite() => Err(Unsendable::OutOfRange),
+            (Meaning::Signed | Meaning::Unsigned, _) => fit(unscaled.round() as i128),
+            (Meaning::Float, _) => Ok(u64::from((unscaled as f32).to_bits())),
+            (Meaning::Double, _) => Ok(unscaled.to_bits()),
+        }
+    }
+}
+
+fn cycle(dbc: &Dbc, message: MessageId) -> Option<Duration> {
+    let millis = match dbc.resolved_message_attribute(message, "GenMsgCycleTime")? {
+        AttributeValue::Uint(millis) => *millis as f64,
+        AttributeValue::Int(millis) => *millis as f64,
+        AttributeValue::Double(millis) => *millis,
+        AttributeValue::String(_) => return None,
+    };
+    // 0 says that it is not sent at an interval.
+    (1.0..1e9).contains(&millis).then(|| Duration::from_secs_f64(millis / 1e3))
+}
+
+#[cfg(test)]
+mod tests;

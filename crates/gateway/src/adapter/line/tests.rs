@@ -1,0 +1,186 @@
+//! Devices that mean harm, and devices behind a pseudo terminal.
+
+use super::*;
+use crate::extract::LOOKS_AT_ONCE;
+use crate::fields::Sections;
+use crate::plant::Plant;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use taktwerk::Server;
+use taktwerk_types::{NodeId, StatusCode, Variant};
+use tokio::io::duplex;
+use tokio::task::yield_now;
+use tokio::time::sleep;
+
+struct Stand {
+    server: Server,
+    line: Line,
+    feed: Feed,
+    writes: Writes,
+}
+
+impl Stand {
+    fn new(source: &str, tags: &str) -> Self {
+        let text = format!("[[source]]\n{source}\n{tags}");
+        let mut sections = Sections::parse(Path::new("g.toml"), &text).unwrap();
+        let settings = SourceSettings::take(&mut sections.sources[0], "s".to_owned(), None).unwrap();
+        let mut line = Line::take(&mut sections.sources[0], &settings).unwrap();
+        let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+        let plant = Arc::new(Plant::new(server.namespace("urn:test")));
+        let (feed, writes) = Feed::new(settings, plant, Vec::new());
+        for (position, fields) in sections.tags.iter_mut().enumerate() {
+            let tag = Tag::take(fields).unwrap();
+            let Placement::Variable(kind) = line.add_tag(&tag, fields, position).unwrap() else { panic!() };
+            feed.add(&tag, kind).unwrap();
+        }
+        Self { server, line, feed, writes }
+    }
+
+    fn value(&self, name: &str) -> (Option<Variant>, StatusCode) {
+        let id = NodeId::string(2, format!("s/{name}").as_str());
+        let value = self.server.space().variable(&id).unwrap().get();
+        (value.value.clone().filter(|value| !value.is_empty()), value.status())
+    }
+}
+
+const TAG: &str = "[[tag]]\nsource = \"s\"\nname = \"T\"\n";
+
+#[tokio::test]
+async fn a_flood_of_frames_leaves_turns_for_others() {
+    let tags: String = (0..50).map(|at| format!("[[tag]]\nsource = \"s\"\nname = \"T{at}\"\npattern = 'T{at}=(\\d+)'\n")).collect();
+    let mut stand = Stand::new("address = \"a\"", &tags);
+    let turns = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&turns);
+    let other = tokio::spawn(async move {
+        loop {
+            counted.fetch_add(1, Ordering::Relaxed);
+            yield_now().await;
+        }
+    });
+    let (near, mut far) = duplex(1 << 20);
+    far.write_all(&b"T7=1\n".repeat(20_000)).await.unwrap();
+    drop(far);
+    let before = turns.load(Ordering::Relaxed);
+    let end = stand.line.talk(near, &stand.feed, &mut stand.writes).await;
+    assert_eq!(end, Err(Fault::Closed { target: "a:4001".to_owned() }));
+    let had = turns.load(Ordering::Relaxed) - before;
+    assert!(had >= 20_000 * 50 / LOOKS_AT_ONCE / 2, "{had} turns");
+    assert_eq!(stand.value("T7"), (Some(1.0.into()), StatusCode::GOOD));
+    other.abort();
+}
+
+#[tokio::test]
+async fn a_device_that_drips_is_silent() {
+    for settings in ["silence_max = \"100 ms\"", "poll = \"P\"\ndeadline = \"100 ms\""] {
+        let mut stand = Stand::new(&format!("address = \"a\"\n{settings}"), TAG);
+        let (near, mut far) = duplex(64);
+        let drip = tokio::spawn(async move {
+            while far.write_all(b"1").await.is_ok() {
+                sleep(Duration::from_millis(5)).await;
+            }
+        });
+        let talk = stand.line.talk(near, &stand.feed, &mut stand.writes);
+        let end = timeout(Duration::from_secs(20), talk).await.expect("it must not wait for ever");
+        assert!(matches!(end, Err(Fault::NoAnswer { .. })), "{end:?}");
+        drip.abort();
+    }
+}
+
+#[tokio::test]
+async fn characters_in_pieces_endless_frames_and_huge_numbers_do_no_harm() {
+    let tags = format!("{TAG}pattern = 'T=(\\S+)'\n[[tag]]\nsource = \"s\"\nname = \"N\"\npattern = 'N=(\\S+)'\ntype = \"Int32\"\n\
+        [[tag]]\nsource = \"s\"\nname = \"S\"\npattern = 'S=(\\S+)'\ntype = \"String\"\n");
+    let mut stand = Stand::new("address = \"a\"\nframe_max = 100", &tags);
+    let (near, mut far) = duplex(64);
+    let device = async move {
+        far.write_all(b"S=20\xC2").await.unwrap();
+        far.write_all(b"\xB0C\n").await.unwrap();
+        far.write_all(&[b'x'; 5000]).await.unwrap();
+        far.write_all(b"\nT=1e999\nN=99999999999999999999999999\n\xFF\xFE\n").await.unwrap();
+    };
+    let talk = stand.line.talk(near, &stand.feed, &mut stand.writes);
+    let (_, end) = tokio::join!(device, talk);
+    assert!(matches!(end, Err(Fault::Closed { .. })), "{end:?}");
+    assert_eq!(stand.value("S"), (Some("20°C".into()), StatusCode::GOOD));
+    let wrong = (None, StatusCode::BAD_TYPE_MISMATCH);
+    assert_eq!((stand.value("T"), stand.value("N")), (wrong.clone(), wrong));
+    assert_eq!(stand.feed.statistics().snapshot().dropped, 2, "a long one, and one of nobody");
+}
+
+#[test]
+fn settings_that_do_not_belong_together_are_refused() {
+    let mistake = |text: &str| {
+        let mut sections = Sections::parse(Path::new("g.toml"), &format!("[[source]]\n{text}\n")).unwrap();
+        let settings = SourceSettings::take(&mut sections.sources[0], "s".to_owned(), None).unwrap();
+        Line::take(&mut sections.sources[0], &settings).unwrap_err().to_string()
+    };
+    for (text, said) in [
+        ("", "needs an address or a device"),
+        ("address = \"a\"\ndevice = \"/dev/ttyS0\"", "needs an address or a device"),
+        ("address = \"a\"\nframing = \"fixed\"", "frame_bytes is missing"),
+        ("address = \"a\"\nend_byte = 13", "are for frames between two bytes"),
+        ("address = \"a\"\nlength_bytes = 2", "are for frames behind their length"),
+        ("device = \"/dev/ttyS0\"\ndata_bits = 9", "data_bits"),
+    ] {
+        assert!(mistake(text).contains(said), "{}", mistake(text));
+    }
+}
+
+#[cfg(not(feature = "serial"))]
+#[tokio::test]
+async fn a_build_without_serial_lines_says_so() {
+    let mut stand = Stand::new("device = \"/dev/ttyS0\"", TAG);
+    let error = stand.line.session(&stand.feed, &mut stand.writes).await.unwrap_err();
+    assert!(error.to_string().contains("feature `serial`"), "{error}");
+}
+
+#[cfg(feature = "serial")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_serial_line_is_asked_read_and_written() {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    use std::io::{BufRead, BufReader, Write};
+    let device = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&device).unwrap();
+    unlockpt(&device).unwrap();
+    let name = ptsname(&device, Vec::new()).unwrap().into_string().unwrap();
+    let tags = format!("{TAG}pattern = 'T=(\\S+)'\n[[tag]]\nsource = \"s\"\nname = \"SP\"\npattern = 'SP=(\\S+)'\naccess = \"read-write\"\nwrite = \"SP {{value}}\\n\"\n");
+    let mut stand = Stand::new(&format!("device = {name:?}\npoll = \"P\\n\"\npoll_every = \"20 ms\""), &tags);
+    let mut device = std::fs::File::from(device);
+    let feed = stand.feed.clone();
+    let talk = async { stand.line.session(&feed, &mut stand.writes).await };
+    // A thermostat with a set point.
+    let thread = std::thread::spawn(move || {
+        let lines = BufReader::new(device.try_clone().unwrap()).lines();
+        let mut setpoint = "7".to_owned();
+        for line in lines.map_while(Result::ok) {
+            match line.strip_prefix("SP ") {
+                Some(wanted) => wanted.clone_into(&mut setpoint),
+                None => device.write_all(format!("T=21.5\r\nSP={setpoint}\r\n").as_bytes()).unwrap(),
+            }
+            if setpoint.starts_with('9') {
+                device.write_all(b"SP=9\r\n").unwrap();
+                return device;
+            }
+        }
+        panic!("the set point was not written");
+    });
+    let value = |name: &str| {
+        let id = NodeId::string(2, format!("s/{name}").as_str());
+        stand.server.space().variable(&id).unwrap().get().value
+    };
+    let test = async {
+        while value("SP") != Some(7.0.into()) {
+            sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(value("T"), Some(21.5.into()));
+        assert_eq!(feed.accept(1, 9.0.into()), StatusCode::GOOD_COMPLETES_ASYNCHRONOUSLY);
+        while value("SP") != Some(9.0.into()) {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        end = talk => panic!("{end:?}"),
+        done = timeout(Duration::from_secs(20), test) => done.expect("values come"),
+    }
+    drop(thread.join().unwrap());
+}

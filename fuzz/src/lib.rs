@@ -58,6 +58,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("gateway_mqtt", targets::gateway::mqtt),
     ("gateway_program", targets::gateway::program),
     ("gateway_text", targets::gateway::text),
+    ("gateway_can", targets::gateway::can),
     ("gateway_modbus", targets::gateway::modbus),
     ("gateway_configuration", targets::gateway::configuration),
 ];

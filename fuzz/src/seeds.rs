@@ -535,6 +535,7 @@ fn write_seeds() {
         ("gateway_mqtt", gateway::mqtt()),
         ("gateway_program", gateway::program()),
         ("gateway_text", gateway::text()),
+        ("gateway_can", gateway::can()),
         ("gateway_modbus", gateway::modbus()),
         ("gateway_configuration", gateway::configuration()),
     ];

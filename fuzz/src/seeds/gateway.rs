@@ -74,6 +74,16 @@ pub(super) fn text() -> Seeds {
     ])
 }
 
+/// The bytes of a frame, then a DBC file.
+pub(super) fn can() -> Seeds {
+    let file = "VERSION \"\"\nBU_: A\nBO_ 496 M: 8 A\n SG_ T : 0|12@0- (0.01,250) [229.52|270.47] \"K\" A\n SG_ S M : 16|4@1+ (1,0) [0|0] \"\" A\n \
+        SG_ A m1M : 24|32@1- (1,0) [0|0] \"\" A\n SG_ B m2 : 24|8@1+ (1,0) [0|0] \"\" A\n\
+        BA_DEF_ BO_ \"GenMsgCycleTime\" INT 0 65535;\nBA_DEF_DEF_ \"GenMsgCycleTime\" 100;\n\
+        VAL_ 496 B 1 \"on\" 0 \"off\" ;\nSIG_VALTYPE_ 496 A : 1;\nSG_MUL_VAL_ 496 B S 2-3, 5-7;\n";
+    let seed = |frame: &[u8]| [&[frame.len() as u8], frame, file.as_bytes()].concat();
+    numbered([seed(&[0xC0, 6, 0xE1, 0, 0, 0xC0, 0x3F, 0]), seed(&[0, 0, 2, 1]), seed(&[])])
+}
+
 /// An address, then points with the registers that a device gives.
 pub(super) fn modbus() -> Seeds {
     let words: Vec<u8> = (0..40).collect();

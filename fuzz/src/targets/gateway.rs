@@ -5,6 +5,8 @@ use serde_json::Value as Json;
 use std::path::Path;
 use std::sync::Arc;
 use taktwerk_gateway::adapter::calculation::Formula;
+use taktwerk_gateway::adapter::can::bits::DATA_MAX;
+use taktwerk_gateway::adapter::can::dbc::Network;
 use taktwerk_gateway::adapter::modbus::address::{self, Format, Order, Point, Table};
 use taktwerk_gateway::adapter::modbus::plan::{Bounds, Request, plan, split};
 use taktwerk_gateway::adapter::modbus::registers;
@@ -145,6 +147,26 @@ pub fn text(data: &[u8]) {
             assert!(reading.value.is_empty());
         } else {
             assert_type(kind, &reading.value);
+        }
+    }
+}
+
+/// A DBC file, and a frame of each of its messages. What can be sent is received as it was.
+pub fn can(data: &[u8]) {
+    let mut input = Input::new(data);
+    let frame = input.piece();
+    let frame = &frame[..frame.len().min(DATA_MAX)];
+    let Ok(network) = Network::parse(input.rest()) else { return };
+    for message in &network.messages {
+        for (position, signal) in message.signals.iter().enumerate() {
+            let Ok(Some(value)) = message.value(position, frame) else { continue };
+            assert!(matches!(message.label(position, frame), Ok(Some(_))));
+            let mut again = frame.to_vec();
+            // Numbers with a fraction are rounded, and signals may share bits with their switches.
+            let is_exact = !matches!(signal.kind(), BuiltInType::Float | BuiltInType::Double);
+            if message.set(position, &value, &mut again).is_ok() && is_exact {
+                assert_eq!(again, frame, "{value:?}");
+            }
         }
     }
 }

@@ -59,7 +59,11 @@ const STEPS: &[Step] = &[
             "warnings",
         ],
     ),
-    step("tests", "cargo", &["test", "--workspace", "--features", "taktwerk-cli/attack,taktwerk-cli/can", "--no-fail-fast"]),
+    step(
+        "tests",
+        "cargo",
+        &["test", "--workspace", "--features", "taktwerk-cli/attack,taktwerk-cli/can", "--no-fail-fast"],
+    ),
     step(
         "history in PostgreSQL",
         "cargo",

@@ -166,9 +166,14 @@ mod tests {
     #[test]
     fn bits_outside_of_a_frame_are_refused_and_signs_are_extended() {
         assert!(Bits::new(0, 64, false, 8).is_some() && Bits::new(7, 64, true, 8).is_some());
-        for (start, size, is_big_endian, len) in
-            [(0, 0, false, 8), (0, 65, false, 64), (1, 64, false, 8), (0, 64, true, 8), (512, 1, false, 64), (8, 1, true, 1)]
-        {
+        for (start, size, is_big_endian, len) in [
+            (0, 0, false, 8),
+            (0, 65, false, 64),
+            (1, 64, false, 8),
+            (0, 64, true, 8),
+            (512, 1, false, 64),
+            (8, 1, true, 1),
+        ] {
             assert_eq!(Bits::new(start, size, is_big_endian, len), None, "{start}|{size}");
         }
         assert_eq!(Bits::new(0, 12, true, 8).unwrap().signed(0xFFF), -1);

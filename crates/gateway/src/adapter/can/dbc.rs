@@ -1,7 +1,10 @@
 //! The messages and signals of a DBC file.
 
 use super::bits::{Bits, DATA_MAX, Meaning};
-use can_dbc::{AttributeValue, ByteOrder, Dbc, MessageId, MultiplexIndicator, NumericValue, SignalExtendedValueType, ValueType};
+use can_dbc::{
+    AttributeValue, ByteOrder, Dbc, MessageId, MultiplexIndicator, NumericValue, SignalExtendedValueType,
+    ValueType,
+};
 use core::time::Duration;
 use std::collections::HashMap;
 use taktwerk_types::{BuiltInType, Variant};
@@ -94,15 +97,21 @@ impl Message {
             message.signals.iter().filter_map(|signal| Signal::of(dbc, message.id, signal, len)).collect();
         let positions: HashMap<String, usize> =
             signals.iter().enumerate().rev().map(|(at, signal)| (signal.name.clone(), at)).collect();
-        let is_switch = |signal: &&can_dbc::Signal| signal.multiplexer_indicator == MultiplexIndicator::Multiplexor;
+        let is_switch =
+            |signal: &&can_dbc::Signal| signal.multiplexer_indicator == MultiplexIndicator::Multiplexor;
         let first = message.signals.iter().find(is_switch).and_then(|signal| positions.get(&signal.name));
         for (signal, found) in message.signals.iter().filter_map(|it| Some((it, *positions.get(&it.name)?))) {
             let extended = dbc.extended_multiplex.iter();
-            let mut extended = extended.filter(|it| it.message_id == message.id && it.signal_name == signal.name);
+            let mut extended =
+                extended.filter(|it| it.message_id == message.id && it.signal_name == signal.name);
             let when = match (extended.next(), signal.multiplexer_indicator) {
                 (Some(extended), _) => positions.get(&extended.multiplexor_signal_name).map(|switch| When {
                     switch: *switch,
-                    values: extended.mappings.iter().map(|range| (range.min_value, range.max_value)).collect(),
+                    values: extended
+                        .mappings
+                        .iter()
+                        .map(|range| (range.min_value, range.max_value))
+                        .collect(),
                 }),
                 (
                     None,
@@ -298,7 +307,11 @@ impl Signal {
                 Meaning::Signed => (-(mask / 2) - 1, mask / 2),
                 _ => (0, mask),
             };
-            if (low..=high).contains(&whole) { Ok((whole & mask) as u64) } else { Err(Unsendable::OutOfRange) }
+            if (low..=high).contains(&whole) {
+                Ok((whole & mask) as u64)
+            } else {
+                Err(Unsendable::OutOfRange)
+            }
         };
         if let Variant::String(text) = value
             && let Some((number, _)) = self.labels.iter().find(|(_, label)| label == text.as_str())
@@ -318,8 +331,12 @@ impl Signal {
         let unscaled = (number - self.offset) / self.factor;
         match (self.meaning, value) {
             // Large numbers stay exact.
-            (Meaning::Signed | Meaning::Unsigned, Variant::Int64(whole)) if !self.is_scaled() => fit(i128::from(*whole)),
-            (Meaning::Signed | Meaning::Unsigned, Variant::UInt64(whole)) if !self.is_scaled() => fit(i128::from(*whole)),
+            (Meaning::Signed | Meaning::Unsigned, Variant::Int64(whole)) if !self.is_scaled() => {
+                fit(i128::from(*whole))
+            }
+            (Meaning::Signed | Meaning::Unsigned, Variant::UInt64(whole)) if !self.is_scaled() => {
+                fit(i128::from(*whole))
+            }
             (Meaning::Signed | Meaning::Unsigned, _) if !unscaled.is_finite() => Err(Unsendable::OutOfRange),
             (Meaning::Signed | Meaning::Unsigned, _) => fit(unscaled.round() as i128),
             (Meaning::Float, _) => Ok(u64::from((unscaled as f32).to_bits())),

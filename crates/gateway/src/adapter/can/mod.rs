@@ -122,7 +122,8 @@ impl Can {
         match message.and_then(|message| message.signal(&wanted)) {
             Some(signal) => Ok((at, signal)),
             None => {
-                let names = message.into_iter().flat_map(|message| &message.signals).map(|signal| &*signal.name);
+                let names =
+                    message.into_iter().flat_map(|message| &message.signals).map(|signal| &*signal.name);
                 let hint = match taktwerk_config::nearest(&wanted, names) {
                     Some(near) => format!("did you mean {near:?}?"),
                     None => "write signal = \"NAME\"; `taktwerk gateway browse` lists the signals".to_owned(),
@@ -138,7 +139,17 @@ fn described(signal: &Signal) -> Option<String> {
     let mut text = signal.comment.clone().unwrap_or_default();
     for (at, (value, label)) in signal.labels.iter().take(32).enumerate() {
         // Writing into memory does not fail.
-        let _ = write!(text, "{}{value} = {label}", if at > 0 { ", " } else if text.is_empty() { "" } else { " (" });
+        let _ = write!(
+            text,
+            "{}{value} = {label}",
+            if at > 0 {
+                ", "
+            } else if text.is_empty() {
+                ""
+            } else {
+                " ("
+            }
+        );
     }
     if text.contains(" (") && !signal.labels.is_empty() && signal.comment.is_some() {
         text.push(')');
@@ -176,13 +187,20 @@ impl Adapter for Can {
         }
         // Unit and range of the file are those of its values, not of what else is made of them.
         if !point.is_label && tag.scaling.is_identity() && signal.kind() != BuiltInType::Boolean {
-            tag.units = tag.units.take().or_else(|| Some(&signal.unit).filter(|it| !it.is_empty()).map(|it| units(it)));
+            tag.units = tag
+                .units
+                .take()
+                .or_else(|| Some(&signal.unit).filter(|it| !it.is_empty()).map(|it| units(it)));
             tag.range = tag.range.or(signal.range);
         }
     }
 
     fn offers<'a>(&'a mut self, question: &'a Question) -> BoxFuture<'a, Result<Vec<Offer>, Fault>> {
-        let signals = self.network.messages.iter().flat_map(|message| message.signals.iter().map(move |it| (message, it)));
+        let signals = self
+            .network
+            .messages
+            .iter()
+            .flat_map(|message| message.signals.iter().map(move |it| (message, it)));
         let offers = signals.take(question.most).map(|(message, signal)| Offer {
             address: format!("{}/{}", message.name, signal.name),
             name: signal.name.clone(),
@@ -195,6 +213,8 @@ impl Adapter for Can {
     }
 
     fn run<'a>(&'a mut self, feed: &'a Feed, writes: &'a mut Writes) -> BoxFuture<'a, Result<(), Fault>> {
-        Box::pin(async move { session::run(self, &mut Interface::open(&self.interface)?, feed, writes).await })
+        Box::pin(
+            async move { session::run(self, &mut Interface::open(&self.interface)?, feed, writes).await },
+        )
     }
 }

@@ -70,14 +70,22 @@ impl<'a> State<'a> {
         let last = self.last.get(&point.message).and_then(Clone::clone);
         // What was seen may have been shorter than the file says.
         let bytes = last.map(|last| last.data().to_vec()).unwrap_or_default();
-        let mut frame = Frame::new(message.id, &bytes.into_iter().chain(core::iter::repeat(0)).take(message.len).collect::<Vec<_>>());
+        let mut frame = Frame::new(
+            message.id,
+            &bytes.into_iter().chain(core::iter::repeat(0)).take(message.len).collect::<Vec<_>>(),
+        );
         message.set(point.signal, &write.value, frame.data_mut()).ok()?;
         Some((point.message, frame))
     }
 }
 
 /// Receives and sends until something fails.
-pub(super) async fn run(can: &Can, bus: &mut impl Bus, feed: &Feed, writes: &mut Writes) -> Result<(), Fault> {
+pub(super) async fn run(
+    can: &Can,
+    bus: &mut impl Bus,
+    feed: &Feed,
+    writes: &mut Writes,
+) -> Result<(), Fault> {
     let deadline = feed.settings().deadline;
     let mut state = State::new(can, feed);
     feed.connected();
@@ -147,7 +155,9 @@ fn take(state: &mut State<'_>, event: Event, feed: &Feed) {
         Event::BusOff => {
             // The socket stays: it says when the controller is back.
             state.is_off = true;
-            feed.disconnected(&fault("the controller is off the bus; check wiring, termination and bit rate"));
+            feed.disconnected(&fault(
+                "the controller is off the bus; check wiring, termination and bit rate",
+            ));
         }
         Event::Restarted => back(state, feed),
         Event::Error(reason) => feed.failed(&fault(reason)),

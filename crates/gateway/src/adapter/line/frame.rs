@@ -91,7 +91,9 @@ impl Framer {
                     let (part, rest) = piece.split_at(wanted.min(piece.len()));
                     begun.extend_from_slice(part);
                     piece = rest;
-                    let Some(len) = begun.get(..*size).map(|len| length(len, *is_little_endian)) else { continue };
+                    let Some(len) = begun.get(..*size).map(|len| length(len, *is_little_endian)) else {
+                        continue;
+                    };
                     if len > *most {
                         *skip = len;
                         begun.clear();
@@ -138,12 +140,22 @@ mod tests {
 
     #[test]
     fn frames_behind_their_length_are_found_and_long_ones_skipped() {
-        let framer = |is_little_endian| Framer::Length { size: 2, is_little_endian, begun: Vec::new(), most: 5, skip: 0 };
+        let framer = |is_little_endian| Framer::Length {
+            size: 2,
+            is_little_endian,
+            begun: Vec::new(),
+            most: 5,
+            skip: 0,
+        };
         let text = b"\x00\x03one\x00\x00\x00\x06toolon\x00\x05right\x00\x02x";
         for size in 1..=text.len() {
             let (mut framer, mut found) = (framer(false), Vec::new());
             let dropped: u64 = text.chunks(size).map(|piece| framer.push(piece, &mut found)).sum();
-            assert_eq!((found, dropped), (vec!["one".to_owned(), String::new(), "right".to_owned()], 1), "{size}");
+            assert_eq!(
+                (found, dropped),
+                (vec!["one".to_owned(), String::new(), "right".to_owned()], 1),
+                "{size}"
+            );
         }
         let mut found = Vec::new();
         assert_eq!(framer(true).push(b"\x01\x00a\xff\xff", &mut found), 1);

@@ -123,7 +123,10 @@ impl Line {
             }
             (None, Some(device)) => {
                 let line = SerialLine::take(fields, device, 9600, Parity::None)?;
-                Way::Serial(SerialLine { data_bits: fields.integer("data_bits", 7, 8)?.unwrap_or(8) as u8, ..line })
+                Way::Serial(SerialLine {
+                    data_bits: fields.integer("data_bits", 7, 8)?.unwrap_or(8) as u8,
+                    ..line
+                })
             }
             _ => {
                 let hint = "write address = \"scale7:4001\", or device = \"/dev/ttyUSB0\" for a serial line";

@@ -47,7 +47,9 @@ const TAG: &str = "[[tag]]\nsource = \"s\"\nname = \"T\"\n";
 
 #[tokio::test]
 async fn a_flood_of_frames_leaves_turns_for_others() {
-    let tags: String = (0..50).map(|at| format!("[[tag]]\nsource = \"s\"\nname = \"T{at}\"\npattern = 'T{at}=(\\d+)'\n")).collect();
+    let tags: String = (0..50)
+        .map(|at| format!("[[tag]]\nsource = \"s\"\nname = \"T{at}\"\npattern = 'T{at}=(\\d+)'\n"))
+        .collect();
     let mut stand = Stand::new("address = \"a\"", &tags);
     let turns = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&turns);
@@ -88,8 +90,10 @@ async fn a_device_that_drips_is_silent() {
 
 #[tokio::test]
 async fn characters_in_pieces_endless_frames_and_huge_numbers_do_no_harm() {
-    let tags = format!("{TAG}pattern = 'T=(\\S+)'\n[[tag]]\nsource = \"s\"\nname = \"N\"\npattern = 'N=(\\S+)'\ntype = \"Int32\"\n\
-        [[tag]]\nsource = \"s\"\nname = \"S\"\npattern = 'S=(\\S+)'\ntype = \"String\"\n");
+    let tags = format!(
+        "{TAG}pattern = 'T=(\\S+)'\n[[tag]]\nsource = \"s\"\nname = \"N\"\npattern = 'N=(\\S+)'\ntype = \"Int32\"\n\
+        [[tag]]\nsource = \"s\"\nname = \"S\"\npattern = 'S=(\\S+)'\ntype = \"String\"\n"
+    );
     let mut stand = Stand::new("address = \"a\"\nframe_max = 100", &tags);
     let (near, mut far) = duplex(64);
     let device = async move {
@@ -143,7 +147,9 @@ async fn a_serial_line_is_asked_read_and_written() {
     grantpt(&device).unwrap();
     unlockpt(&device).unwrap();
     let name = ptsname(&device, Vec::new()).unwrap().into_string().unwrap();
-    let tags = format!("{TAG}pattern = 'T=(\\S+)'\n[[tag]]\nsource = \"s\"\nname = \"SP\"\npattern = 'SP=(\\S+)'\naccess = \"read-write\"\nwrite = \"SP {{value}}\\n\"\n");
+    let tags = format!(
+        "{TAG}pattern = 'T=(\\S+)'\n[[tag]]\nsource = \"s\"\nname = \"SP\"\npattern = 'SP=(\\S+)'\naccess = \"read-write\"\nwrite = \"SP {{value}}\\n\"\n"
+    );
     let mut stand = Stand::new(&format!("device = {name:?}\npoll = \"P\\n\"\npoll_every = \"20 ms\""), &tags);
     let mut device = std::fs::File::from(device);
     let feed = stand.feed.clone();

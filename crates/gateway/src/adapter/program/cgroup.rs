@@ -69,7 +69,10 @@ fn make_way(base: &Path) -> Result<(), String> {
     let processes: Vec<&str> = processes.lines().collect();
     let is_ours = |process: &&&str| process.parse() == Ok(own) || parent(process) == Some(own);
     if processes.iter().filter(is_ours).count() < processes.len() {
-        return Err(format!("there are other processes in {}; run as a service with Delegate=yes", base.display()));
+        return Err(format!(
+            "there are other processes in {}; run as a service with Delegate=yes",
+            base.display()
+        ));
     }
     let beside = base.join(OWN);
     fs::create_dir_all(&beside).map_err(|error| format!("{}: {error}", beside.display()))?;
@@ -90,10 +93,13 @@ impl Group {
         for wanted in limits.controllers() {
             if !available.split_whitespace().any(|controller| controller == wanted) {
                 let place = base.display();
-                return Err(format!("the controller {wanted} is not available in {place}; set Delegate=yes for the service"));
+                return Err(format!(
+                    "the controller {wanted} is not available in {place}; set Delegate=yes for the service"
+                ));
             }
         }
-        let wanted: Vec<String> = limits.controllers().iter().map(|controller| format!("+{controller}")).collect();
+        let wanted: Vec<String> =
+            limits.controllers().iter().map(|controller| format!("+{controller}")).collect();
         let switch_on = || write(&base, "cgroup.subtree_control", &wanted.join(" "));
         // Refused while processes are in the group.
         if switch_on().is_err() {

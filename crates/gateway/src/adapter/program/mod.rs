@@ -135,7 +135,8 @@ impl Program {
             return None;
         }
         let groups = std::fs::read_to_string("/proc/self/cgroup").map_err(|error| error.to_string());
-        let group = groups.and_then(|groups| Group::make(Path::new(cgroup::ROOT), &groups, source, self.limits));
+        let group =
+            groups.and_then(|groups| Group::make(Path::new(cgroup::ROOT), &groups, source, self.limits));
         let group = group.and_then(|group| match child.id() {
             Some(process) => group.add(process).map(|()| group),
             None => Ok(group),
@@ -211,10 +212,18 @@ impl Program {
         log.abort();
         if let Some(usage) = group.as_ref().map(Group::usage) {
             let (source, seconds) = (feed.settings().name.as_str(), usage.cpu.as_secs_f64());
-            tracing::info!(source, cpu_seconds = seconds, memory_bytes = usage.memory, "the program has ended");
+            tracing::info!(
+                source,
+                cpu_seconds = seconds,
+                memory_bytes = usage.memory,
+                "the program has ended"
+            );
             if usage.killed > 0 {
                 let most = self.limits.memory.unwrap_or_default();
-                return Err(Fault::other(name, format!("was ended because it needs more than {most} bytes; set memory_max")));
+                return Err(Fault::other(
+                    name,
+                    format!("was ended because it needs more than {most} bytes; set memory_max"),
+                ));
             }
         }
         outcome?;

@@ -57,7 +57,9 @@ impl Stand {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a.dbc"), DBC).unwrap();
         let path = folder.path().join("g.toml");
-        let text = format!("[[source]]\ninterface = \"can0\"\ndbc = \"a.dbc\"\nids = \"j1939\"\nlost_after = \"400 ms\"\n{tags}");
+        let text = format!(
+            "[[source]]\ninterface = \"can0\"\ndbc = \"a.dbc\"\nids = \"j1939\"\nlost_after = \"400 ms\"\n{tags}"
+        );
         let mut sections = Sections::parse(&path, &text).unwrap();
         let settings = SourceSettings::take(&mut sections.sources[0], "s".to_owned(), None).unwrap();
         let mut can = Can::take(&mut sections.sources[0], &settings).unwrap();
@@ -187,7 +189,9 @@ fn mistakes_say_what_would_be_right() {
         GatewayConfig::parse(&folder.path().join("g.toml"), &text).map(|_| ()).unwrap_err().to_string()
     };
     let tag = |settings: &str| {
-        check(&format!("interface = \"can0\"\ndbc = \"a.dbc\"\n[[tag]]\nsource = \"s\"\nname = \"Speed\"\n{settings}"))
+        check(&format!(
+            "interface = \"can0\"\ndbc = \"a.dbc\"\n[[tag]]\nsource = \"s\"\nname = \"Speed\"\n{settings}"
+        ))
     };
     for (error, said) in [
         (check("dbc = \"a.dbc\"\n"), "interface is missing"),
@@ -211,7 +215,8 @@ async fn a_bus_of_the_kernel_is_read_and_written() {
     let up = std::process::Command::new("ip").args(["link", "set", name, "up"]).output();
     let is_up = |it: &std::io::Result<std::process::Output>| it.as_ref().is_ok_and(|it| it.status.success());
     if !is_up(&up) {
-        let said = made.map_or_else(|error| error.to_string(), |it| String::from_utf8_lossy(&it.stderr).into_owned());
+        let said = made
+            .map_or_else(|error| error.to_string(), |it| String::from_utf8_lossy(&it.stderr).into_owned());
         eprintln!("skipped: this machine has no vcan interface: {}", said.trim());
         return;
     }

@@ -26,6 +26,7 @@ use crate::destination::opcua::OpcUaSink;
 use crate::destination::parquet::ParquetFiles;
 #[cfg(feature = "postgres")]
 use crate::destination::postgres::PostgresSink;
+use crate::destination::pubsub::PubSubSink;
 use crate::destination::settings::DestinationSettings;
 use crate::destination::sparkplug::SparkplugSink;
 use crate::fields::{Fields, Mistake, Sections, Setting};
@@ -70,6 +71,8 @@ pub struct DestinationConfig {
     pub settings: DestinationSettings,
     /// The kind of destination.
     pub sink: Box<dyn Sink>,
+    /// The line of its section.
+    pub line: usize,
 }
 
 /// A source to be.
@@ -173,6 +176,7 @@ const SINKS: &[(&str, TakeSink)] = &[
     sink!("mqtt", MqttSink),
     sink!("influx", InfluxSink),
     sink!("opcua", OpcUaSink),
+    sink!("pubsub", PubSubSink),
     sink!("sparkplug", SparkplugSink),
     #[cfg(feature = "kafka")]
     sink!("kafka", KafkaSink),
@@ -392,7 +396,7 @@ fn take_destination(fields: &mut Fields) -> Result<DestinationConfig, Mistake> {
     let settings = DestinationSettings::take(fields, name)?;
     let sink = take(fields, &settings)?;
     fields.finish()?;
-    Ok(DestinationConfig { settings, sink })
+    Ok(DestinationConfig { settings, sink, line: fields.line() })
 }
 
 /// The nodes that there will be, so that no two have the same name.
@@ -524,7 +528,6 @@ mod tests {
             "21 mirror",
             "24 url",
             "28 type",
-            "33 ",
             "36 max_age",
             "37 folde",
             "41 no",
@@ -534,7 +537,7 @@ mod tests {
         assert_eq!(found, expected, "{mistakes:#?}");
         let missing: Vec<&str> =
             mistakes.iter().filter(|it| it.key.is_empty()).map(|it| it.problem.as_str()).collect();
-        assert_eq!(missing, ["name is missing", "address is missing", "folder is missing"]);
+        assert_eq!(missing, ["name is missing", "address is missing"]);
     }
 
     #[test]

@@ -324,12 +324,23 @@ impl Fields {
         let whole = self.clone();
         let mut mistakes: Vec<Mistake> = Vec::new();
         let mut wrong = BTreeSet::new();
+        // The mistakes that say that a setting is missing.
+        let mut missing: Vec<(usize, &str)> = Vec::new();
         loop {
             let mistake = match take(self) {
-                Ok(value) => return Examined { value: Some(value), mistakes, wrong },
+                Ok(value) => {
+                    let mistakes = without_typos(mistakes, &missing);
+                    return Examined { value: Some(value), mistakes, wrong };
+                }
                 Err(mistake) => mistake,
             };
-            let key = self.missing.take().map_or_else(|| mistake.key.clone(), str::to_owned);
+            let key = match self.missing.take() {
+                None => mistake.key.clone(),
+                Some(key) => {
+                    missing.push((mistakes.len(), key));
+                    key.to_owned()
+                }
+            };
             // What is wrong with an example, or with the section without a setting, is not the user's mistake.
             let is_consequence = wrong.contains(&key) || (key.is_empty() && !mistakes.is_empty());
             if !is_consequence {
@@ -337,7 +348,7 @@ impl Fields {
             }
             if is_consequence || key.is_empty() || decisive.contains(&&*key) {
                 wrong.insert(key);
-                return Examined { value: None, mistakes, wrong };
+                return Examined { value: None, mistakes: without_typos(mistakes, &missing), wrong };
             }
             wrong.insert(key);
             *self = whole.clone();
@@ -498,12 +509,24 @@ impl Fields {
     pub fn unknown(&self) -> impl Iterator<Item = Mistake> {
         self.entries.iter().map(|(key, (line, _))| {
             let hint = match taktwerk_config::nearest(key, self.known.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
+                Some(near) => meant(near),
                 None => format!("the settings here are {}", self.known.join(", ")),
             };
             self.mistake_in(*line, key, "there is no such setting here", hint)
         })
     }
+}
+
+fn meant(key: &str) -> String {
+    format!("did you mean `{key}`?")
+}
+
+/// Mistakes without those that say that a setting is missing which is there with another spelling.
+fn without_typos(mistakes: Vec<Mistake>, missing: &[(usize, &str)]) -> Vec<Mistake> {
+    let is_typo = |key: &str| mistakes.iter().any(|mistake| mistake.hint == meant(key));
+    let typos: Vec<usize> = missing.iter().filter(|(_, key)| is_typo(key)).map(|(at, _)| *at).collect();
+    let kept = mistakes.into_iter().enumerate().filter(|(at, _)| !typos.contains(at));
+    kept.map(|(_, mistake)| mistake).collect()
 }
 
 fn hash(entries: &BTreeMap<String, (usize, Setting)>, hasher: &mut impl Hasher) {

@@ -91,7 +91,7 @@ impl PreparedGateway {
     pub fn within(config: GatewayConfig, namespace: Namespace) -> Result<Self, GatewayError> {
         let plant = Arc::new(Plant::new(namespace));
         let mut destinations = Vec::new();
-        for DestinationConfig { settings, sink } in config.destinations {
+        for DestinationConfig { settings, sink, .. } in config.destinations {
             let name = settings.name.clone();
             let destination = Destination::open(settings, sink.describe())
                 .map_err(|error| GatewayError::Queue { destination: name, error })?;

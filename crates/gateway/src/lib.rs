@@ -6,8 +6,8 @@
 //! - [`GatewayConfig`]: the sections `[gateway]`, `[[source]]` and `[[tag]]` of a file; [`fields`]: settings with their
 //!   lines; [`tag`]: what every tag has; [`value`]: types and conversions;
 //! - [`settings`]: what every source has; [`source`]: what a source is; [`adapter`]: the kinds of sources; [`fault`]: why one
-//!   does not work; [`connect`], [`tls`], [`mqtt`], [`http`], [`opcua`], [`sparkplug`]: connections and messages; `database`:
-//!   connections to PostgreSQL; [`json_path`], [`json_time`]: values within JSON; [`lines`], [`extract`]: lines, and values within texts; [`table`]: tags as CSV; [`template`]: tags
+//!   does not work; [`connect`], [`tls`], [`mqtt`], [`http`], [`opcua`], [`sparkplug`]: connections and messages; `database`, `nats`:
+//!   connections to PostgreSQL and NATS; [`json_path`], [`json_time`]: values within JSON; [`lines`], [`extract`]: lines, and values within texts; [`table`]: tags as CSV; [`template`]: tags
 //!   of a type of device;
 //! - [`feed`]: where readings go: scaling, deadband, budget, quality; [`plant`]: nodes; [`statistics`]: counters;
 //! - [`destination`]: where values are sent, with a queue on disk for each destination;
@@ -38,6 +38,8 @@ pub mod json_time;
 pub mod lease;
 pub mod lines;
 pub mod mqtt;
+#[cfg(feature = "nats")]
+mod nats;
 pub mod offer;
 pub mod opcua;
 mod pause;

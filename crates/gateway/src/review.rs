@@ -1,9 +1,12 @@
 //! What is allowed in a configuration but probably not meant: names that look alike, times that do not fit together,
-//! ranges that a type cannot hold. What only one kind of source knows comes from [`Adapter::review`].
+//! ranges that a type cannot hold. What only one kind of source or destination knows comes from [`Adapter::review`] and
+//! [`Sink::review`].
 //!
 //! [`Adapter::review`]: crate::source::Adapter::review
+//! [`Sink::review`]: crate::destination::Sink::review
 
 use crate::configuration::{GatewayConfig, SourceConfig, TagConfig};
+use crate::destination::Concern;
 use crate::fields::Mistake;
 use crate::source::Placement;
 use core::time::Duration;
@@ -34,8 +37,21 @@ pub fn review(path: &Path, config: &GatewayConfig) -> Vec<Mistake> {
             numbers(tag, source.settings.interval, &mut warnings);
         }
     }
+    destinations(path, config, &mut warnings);
     alike(config, &mut warnings);
     warnings
+}
+
+/// Destinations that cannot work with the tags that they get.
+fn destinations(path: &Path, config: &GatewayConfig, warnings: &mut Vec<Mistake>) {
+    for destination in &config.destinations {
+        let placed = config.sources.iter().flat_map(|source| &source.tags);
+        let names = placed.map(|it| it.tag.full_name()).filter(|name| destination.settings.takes(name));
+        if let Some(Concern { key, problem, hint }) = destination.sink.review(&names.collect::<Vec<_>>()) {
+            let (path, line, key) = (path.to_owned(), destination.line, key.to_owned());
+            warnings.push(Mistake { path, line, key, problem, hint });
+        }
+    }
 }
 
 /// The settings of a source that do not fit together.
@@ -184,6 +200,32 @@ mod tests {
             "address = \"input:12\"",
         ];
         assert_eq!(modbus("", &tags), Vec::<String>::new());
+    }
+
+    #[test]
+    fn devices_whose_birth_is_too_large_are_found() {
+        let text = |settings: &str| {
+            let mut text = "[[source]]\nname = \"s\"\ntype = \"simulation\"\n".to_owned();
+            for number in 0..100 {
+                text.push_str(&format!(
+                    "[[tag]]\nsource = \"s\"\nname = \"T{number}\"\npath = \"Line {}\"\n",
+                    number % 2
+                ));
+            }
+            text + "[[destination]]\nname = \"d\"\ntype = \"sparkplug\"\nurl = \"mqtt://localhost\"\ngroup = \"G\"\nnode = \"E\"\n"
+                + settings
+        };
+        assert_eq!(
+            warnings(&text("payload_max = 1000\n")),
+            [
+                "g.toml:404: payload_max: the birth of the device \"Line 0\" with 50 metrics has about 1645 bytes, more than 1000; \
+              set payload_max to more, or device_levels so that devices have fewer metrics"
+            ]
+        );
+        assert_eq!(warnings(&text("payload_max = 1000\ntags = [\"Line 1/T1*\"]\n")), Vec::<String>::new());
+        assert_eq!(warnings(&text("payload_max = 2000\n")), Vec::<String>::new());
+        let found = warnings(&text("payload_max = 2000\ndevice_levels = 0\n"));
+        assert!(found[0].contains("the birth of the node with 100 metrics has about"), "{found:?}");
     }
 
     #[test]

@@ -36,10 +36,7 @@ pub async fn supervise(
         let run = AssertUnwindSafe(adapter.run(&feed, &mut writes)).catch_unwind();
         let outcome = match &mut lease {
             None => Some(run.await),
-            Some(lease) => tokio::select! {
-                () = lease.lost() => None,
-                outcome = run => Some(outcome),
-            },
+            Some(lease) => lease.guard(run).await,
         };
         drop(running);
         let fault = match outcome {

@@ -4,62 +4,20 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and says what it skips
 
 mod counting;
+mod nats;
 mod stand;
 
 use async_nats::jetstream::{self, consumer};
 use futures_util::StreamExt;
-use stand::{MS, Stand};
-use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use nats::Server;
+use stand::Stand;
+use std::net::TcpListener;
 
 const LAST: u32 = 2000;
 
-/// Where interop/gateway.sh puts it, or the search path.
-fn program() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers/nats");
-    let mut folders = std::env::split_paths(&path).chain([built]);
-    folders.find_map(|folder| Some(folder.join("nats-server")).filter(|program| program.is_file()))
-}
-
-struct Server(Child);
-
-impl Server {
-    fn start(program: &Path, folder: &Path, port: u16) -> Self {
-        let file = folder.join("nats.conf");
-        // Each message is on the disk before it is confirmed, so that a kill loses none.
-        let text = format!(
-            "listen: \"127.0.0.1:{port}\"\njetstream {{ store_dir: \"{}/js\", sync_interval: always }}\n",
-            folder.display()
-        );
-        std::fs::write(&file, text).unwrap();
-        let mut command = Command::new(program);
-        command.arg("-c").arg(&file).stdout(Stdio::null()).stderr(Stdio::null());
-        let server = Self(command.spawn().unwrap());
-        let end = Instant::now() + Duration::from_secs(60);
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(Instant::now() < end, "nats-server does not listen");
-            std::thread::sleep(10 * MS);
-        }
-        server
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn each_value_is_in_the_stream_once_though_the_server_is_killed() {
-    let Some(program) = program() else {
-        println!("skipped: nats-server is not installed (interop/gateway.sh builds it)");
-        return;
-    };
+    let Some(program) = nats::program() else { return };
     let folder = tempfile::tempdir().unwrap();
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let mut server = Server::start(&program, folder.path(), port);

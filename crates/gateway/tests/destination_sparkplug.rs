@@ -5,16 +5,17 @@
 
 mod broker;
 mod counting;
+mod foreign;
 mod stand;
 
 use broker::{Broker, free_port};
+use foreign::Foreign;
 use prost::Message;
 use rumqttc::{Client, Event, MqttOptions, Packet, QoS};
 use stand::{MS, Stand};
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use taktwerk_gateway::sparkplug::payload::{Metric, Payload, Value, rebirth};
@@ -261,65 +262,12 @@ async fn values_wait_for_the_primary_host() {
     stand.end().await;
 }
 
-/// The foreign host of `interop/sparkplug`.
-struct Foreign {
-    program: Child,
-    lines: Receiver<String>,
-}
-
-impl Foreign {
-    /// `None` if its library is not installed.
-    fn start(port: u16) -> Option<Self> {
-        let python = std::env::var("TAKTWERK_SPARKPLUG_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-        let found = Command::new(&python).args(["-c", "import pysparkplug"]).stderr(Stdio::null()).status();
-        if !found.is_ok_and(|status| status.success()) {
-            println!("skipped: {python} has no pysparkplug; see interop/sparkplug/README.md");
-            return None;
-        }
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../interop/sparkplug/host.py");
-        let mut program = Command::new(python)
-            .args([script, &port.to_string(), "G"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let output = BufReader::new(program.stdout.take().unwrap());
-        let (out, lines) = channel();
-        std::thread::spawn(move || {
-            for line in output.lines().map_while(Result::ok) {
-                if out.send(line).is_err() {
-                    return;
-                }
-            }
-        });
-        Some(Self { program, lines })
-    }
-
-    fn until(&self, wanted: &str) {
-        let mut seen = Vec::new();
-        loop {
-            match self.lines.recv_timeout(LIMIT) {
-                Ok(line) if line == wanted => return,
-                Ok(line) => seen.push(line),
-                Err(_) => panic!("{wanted} does not come: {seen:?}"),
-            }
-        }
-    }
-}
-
-impl Drop for Foreign {
-    fn drop(&mut self) {
-        let _ = self.program.kill();
-        let _ = self.program.wait();
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_of_another_library_understands_our_edge_node() {
     let folder = tempfile::tempdir().unwrap();
     let port = free_port();
     let Some(_broker) = Broker::start(folder.path(), port, "") else { return };
-    let Some(mut host) = Foreign::start(port) else { return };
+    let Some(mut host) = Foreign::start("host.py", &[&port.to_string(), "G"]) else { return };
     host.until("READY");
     let program = r#"echo '{"name":"T","value":21.5}'; echo '{"name":"Text","value":"x"}'; echo '{"name":"On","value":true}'; \
                      echo '{"name":"List","value":[1.5,2.5]}'; exec sleep 1000"#;
@@ -334,7 +282,7 @@ async fn a_host_of_another_library_understands_our_edge_node() {
             + &tag("List", "Double").replace("Double\"", "Double\"\narray = true");
     let stand = Stand::new(&(text + &destination(port, folder.path(), ""))).await;
     stand.until_destination("edge", |view| view.counters.sent >= 4).await;
-    writeln!(host.program.stdin.as_mut().unwrap(), "E").unwrap();
+    writeln!(host.input(), "E").unwrap();
     for line in ["NBIRTH -", "  Node Control/Rebirth = False", "DBIRTH Line 1"] {
         host.until(line);
     }

@@ -3,54 +3,19 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and says what it skips
 
+mod broker;
+mod foreign;
 mod stand;
 
+use broker::{Broker, free_port};
+use foreign::Foreign;
 use prost::Message;
 use rumqttc::{Client, Event, MqttOptions, Packet, QoS};
 use stand::{MS, Stand};
-use std::io::{BufRead, BufReader};
-use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use taktwerk_gateway::sparkplug::payload::{Metric, Payload, Value};
 use taktwerk_types::{StatusCode, UtcTime};
-
-struct Broker {
-    program: Child,
-    port: u16,
-    _folder: tempfile::TempDir,
-}
-
-impl Broker {
-    /// `None` if mosquitto is not installed.
-    fn start() -> Option<Self> {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("mosquitto.conf");
-        std::fs::write(&file, format!("listener {port} 127.0.0.1\nallow_anonymous true\n")).unwrap();
-        let program = ["mosquitto", "/usr/sbin/mosquitto"].iter().find_map(|name| {
-            Command::new(name).arg("-c").arg(&file).stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()
-        });
-        let Some(program) = program else {
-            println!("skipped: mosquitto is not installed (apt-get install mosquitto)");
-            return None;
-        };
-        let end = Instant::now() + Duration::from_secs(10);
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(Instant::now() < end, "mosquitto does not listen");
-            std::thread::sleep(10 * MS);
-        }
-        Some(Self { program, port, _folder: folder })
-    }
-}
-
-impl Drop for Broker {
-    fn drop(&mut self) {
-        let _ = self.program.kill();
-        let _ = self.program.wait();
-    }
-}
 
 /// An edge node with a device.
 struct Edge {
@@ -108,16 +73,18 @@ impl Edge {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_edge_node_is_born_tells_takes_commands_and_dies() {
-    let Some(broker) = Broker::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let Some(_broker) = Broker::start(folder.path(), port, "") else { return };
     for version in ["3.1.1", "5"] {
         let text = format!(
             "[[source]]\nname = \"sp\"\ntype = \"sparkplug\"\nurl = \"mqtt://127.0.0.1:{}\"\nversion = \"{version}\"\n\
              groups = [\"Plant\"]\nhost_id = \"scada-{version}\"\nwritable = true\nretry = \"50 ms\"\n\
              [[tag]]\nsource = \"sp\"\nname = \"T\"\ngroup = \"Plant\"\nnode = \"Edge\"\ndevice = \"PLC\"\nmetric = \"Oven/Temperature\"\n\
              scale = 2\nunits = \"°C\"\n",
-            broker.port
+            port
         );
-        let mut edge = Edge::connect(broker.port);
+        let mut edge = Edge::connect(port);
         let stand = Stand::new(&text).await;
         let state = edge.next(&format!("spBv1.0/STATE/scada-{version}"));
         assert!(String::from_utf8(state).unwrap().starts_with("{\"online\":true,\"timestamp\":"));
@@ -153,64 +120,20 @@ async fn an_edge_node_is_born_tells_takes_commands_and_dies() {
     }
 }
 
-/// The foreign edge node of `interop/sparkplug`.
-struct Foreign {
-    program: Child,
-    lines: Receiver<String>,
-}
-
-impl Foreign {
-    /// `None` if its library is not installed.
-    fn start(port: u16) -> Option<Self> {
-        let python = std::env::var("TAKTWERK_SPARKPLUG_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-        let found = Command::new(&python).args(["-c", "import pysparkplug"]).stderr(Stdio::null()).status();
-        if !found.is_ok_and(|status| status.success()) {
-            println!("skipped: {python} has no pysparkplug; see interop/sparkplug/README.md");
-            return None;
-        }
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../interop/sparkplug/edge.py");
-        let mut program = Command::new(python)
-            .args([script, &port.to_string()])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let output = BufReader::new(program.stdout.take().unwrap());
-        let (out, lines) = channel();
-        std::thread::spawn(move || {
-            for line in output.lines().map_while(Result::ok) {
-                if out.send(line).is_err() {
-                    return;
-                }
-            }
-        });
-        Some(Self { program, lines })
-    }
-
-    fn until(&self, line: &str) {
-        while self.lines.recv_timeout(Duration::from_secs(20)).unwrap() != line {}
-    }
-}
-
-impl Drop for Foreign {
-    fn drop(&mut self) {
-        let _ = self.program.kill();
-        let _ = self.program.wait();
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn an_edge_node_of_another_library_is_understood() {
-    let Some(broker) = Broker::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let Some(_broker) = Broker::start(folder.path(), port, "") else { return };
     let text = format!(
         "[[source]]\nname = \"sp\"\ntype = \"sparkplug\"\nurl = \"mqtt://127.0.0.1:{}\"\nwritable = true\n",
-        broker.port
+        port
     );
     let stand = Stand::new(&text).await;
     while !stand.source("sp").statistics.is_connected {
         tokio::time::sleep(10 * MS).await;
     }
-    let Some(edge) = Foreign::start(broker.port) else { return };
+    let Some(edge) = Foreign::start("edge.py", &[&port.to_string()]) else { return };
     edge.until("READY");
     stand.until_there("sp/G/E/D/Oven/T").await;
     stand.value("sp/G/E/D/Oven/T", 21.5).await;

@@ -4,7 +4,9 @@
 //! - [`queue`]: the queue on disk, `parked`: what waits in it for single variables; [`forward`]: from the tap to the queue;
 //!   [`sending`]: from the queue to the destination; [`counters`]: what is counted;
 //! - [`settings`]: what every destination has; [`template`]: texts with placeholders;
-//! - [`file`], [`influx`], [`mqtt`], [`opcua`], [`sparkplug`], `kafka`, `nats`, `parquet`, `postgres`: the kinds of destinations.
+//! - `publishing`: messages that an MQTT broker confirms;
+//! - [`file`], [`influx`], [`mqtt`], [`opcua`], [`pubsub`], [`sparkplug`], `kafka`, `nats`, `parquet`, `postgres`: the kinds of
+//!   destinations.
 
 pub mod block;
 pub mod counters;
@@ -24,6 +26,8 @@ pub mod parquet;
 pub mod pattern;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+mod publishing;
+pub mod pubsub;
 pub mod queue;
 pub mod sending;
 pub mod settings;
@@ -67,10 +71,27 @@ pub struct Taken {
     pub parked: Vec<u64>,
 }
 
+/// What is allowed in a destination's settings but cannot work with the tags that it gets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Concern {
+    /// The setting.
+    pub key: &'static str,
+    /// What is wrong.
+    pub problem: String,
+    /// What to do.
+    pub hint: String,
+}
+
 /// A kind of destination. One value is one destination.
 pub trait Sink: Send {
     /// What it is, in a few words for people: `MQTT 5 broker:1883`.
     fn describe(&self) -> String;
+
+    /// Looks at the names of the tags that it gets.
+    fn review(&self, tags: &[String]) -> Option<Concern> {
+        let _ = tags;
+        None
+    }
 
     /// Most records that it takes together, if it has a limit of its own.
     fn batch_max(&self) -> Option<usize> {

@@ -1,17 +1,14 @@
 //! Messages to an MQTT broker, with QoS 1: a batch is confirmed when the broker has confirmed each message.
 
+use super::publishing::{Message, Messages, Publishing};
 use super::settings::DestinationSettings;
 use super::template::{Template, json_text};
 use super::{Batch, Sink, Taken};
 use crate::fault::Fault;
 use crate::fields::{Fields, Mistake};
 use crate::mqtt::Broker;
-use crate::mqtt::client::{Answer, Client, Connection, Incoming};
-use core::time::Duration;
 use futures_util::future::BoxFuture;
 use std::collections::HashMap;
-use tokio::sync::mpsc;
-use tokio::task::AbortHandle;
 
 /// Longest topic (MQTT 5 §1.5.4).
 const TOPIC_LEN_MAX: usize = 65_535;
@@ -20,42 +17,10 @@ const PAYLOAD: &str = r#"{"key":"{key}","tag":"{tag}","time":"{time}","status":"
 
 /// A broker that values are sent to.
 pub struct MqttSink {
-    broker: Broker,
+    publishing: Publishing,
     topic: Template,
     payload: Template,
     is_list: bool,
-    retain: bool,
-    deadline: Duration,
-    link: Option<Link>,
-}
-
-/// A connection that is up. A task of its own asks for its events, so that it is kept alive while nothing is sent.
-struct Link {
-    client: Client,
-    answers: mpsc::UnboundedReceiver<Result<Answer, Fault>>,
-    task: AbortHandle,
-}
-
-impl Drop for Link {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-/// A message with the values of one or more records.
-#[derive(Debug, PartialEq, Eq)]
-struct Message {
-    topic: String,
-    payload: String,
-    records: usize,
-}
-
-/// The messages of a batch, and how many records cannot be sent, with the reason.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Messages {
-    messages: Vec<Message>,
-    refused: usize,
-    reason: Option<String>,
 }
 
 impl MqttSink {
@@ -73,13 +38,10 @@ impl MqttSink {
             return Err(fields.mistake_in(*line, "topic", "nothing can be sent to this topic", hint));
         }
         Ok(Self {
-            broker,
+            publishing: Publishing::new(broker, fields.flag("retain")?.unwrap_or(false), settings.deadline),
             topic: Template::parse(topic.as_ref().map_or(TOPIC, |(_, text)| text)),
             payload: Template::parse(fields.text("payload")?.as_deref().unwrap_or(PAYLOAD)),
             is_list: fields.flag("list")?.unwrap_or(false),
-            retain: fields.flag("retain")?.unwrap_or(false),
-            deadline: settings.deadline,
-            link: None,
         })
     }
 
@@ -93,10 +55,10 @@ impl MqttSink {
             let brackets = if self.is_list { 2 } else { 0 };
             if topic.is_empty()
                 || topic.len() > TOPIC_LEN_MAX
-                || payload.len() + brackets > self.broker.payload_max
+                || payload.len() + brackets > self.publishing.broker.payload_max
             {
                 found.refused += 1;
-                found.reason = Some(match payload.len() + brackets > self.broker.payload_max {
+                found.reason = Some(match payload.len() + brackets > self.publishing.broker.payload_max {
                     true => {
                         format!("a message of {} bytes is larger than payload_max", payload.len() + brackets)
                     }
@@ -109,7 +71,9 @@ impl MqttSink {
                 continue;
             }
             let last = open.get(&topic).and_then(|index| found.messages.get_mut(*index));
-            match last.filter(|last| last.payload.len() + payload.len() + 2 <= self.broker.payload_max) {
+            match last
+                .filter(|last| last.payload.len() + payload.len() + 2 <= self.publishing.broker.payload_max)
+            {
                 Some(last) => {
                     last.payload.push(',');
                     last.payload.push_str(&payload);
@@ -126,61 +90,6 @@ impl MqttSink {
         }
         found
     }
-
-    /// The connection, if it is up, else a new one.
-    async fn link(&mut self) -> Result<Link, Fault> {
-        if let Some(mut link) = self.link.take()
-            && matches!(link.answers.try_recv(), Err(mpsc::error::TryRecvError::Empty))
-        {
-            return Ok(link);
-        }
-        let target = self.broker.target();
-        let Connection { client, mut events } = Connection::new(&self.broker, self.deadline, 0)?;
-        while events.next(&target).await? != Incoming::Connected {}
-        let (sender, answers) = mpsc::unbounded_channel();
-        let task = tokio::spawn(async move {
-            loop {
-                let answer = match events.next(&target).await {
-                    Ok(Incoming::Taken(answer)) => Ok(answer),
-                    Ok(_) => continue,
-                    Err(fault) => Err(fault),
-                };
-                let is_over = answer.is_err();
-                if sender.send(answer).is_err() || is_over {
-                    return;
-                }
-            }
-        });
-        Ok(Link { client, answers, task: task.abort_handle() })
-    }
-
-    async fn send_all(&mut self, batch: &Batch) -> Result<Taken, Fault> {
-        let Messages { messages, mut refused, mut reason } = self.messages(batch);
-        let mut link = self.link().await?;
-        let mut waiting = messages.iter().peekable();
-        // Brokers answer in the order of the messages (MQTT 5 §4.6).
-        for message in &messages {
-            // As many as there is room for. While there is none, others are unanswered.
-            while let Some(next) = waiting.peek()
-                && link.client.publish(&next.topic, 1, self.retain, next.payload.clone())
-            {
-                waiting.next();
-            }
-            match link.answers.recv().await {
-                Some(Ok(Answer::Taken)) => {}
-                Some(Ok(Answer::Never(why))) => {
-                    refused += message.records;
-                    reason = Some(why);
-                }
-                Some(Ok(Answer::NotNow(why))) => return Err(Fault::other(self.broker.target(), why)),
-                Some(Err(fault)) => return Err(fault),
-                None => return Err(Fault::Closed { target: self.broker.target() }),
-            }
-        }
-        // After a failure there may be answers to come, so only a connection without any is used again.
-        self.link = Some(link);
-        Ok(Taken { refused, reason, parked: Vec::new() })
-    }
 }
 
 /// A text as part of a topic: what has a meaning in filters is replaced.
@@ -190,11 +99,12 @@ fn topic_text(text: &str) -> String {
 
 impl Sink for MqttSink {
     fn describe(&self) -> String {
-        self.broker.describe()
+        self.publishing.broker.describe()
     }
 
     fn send<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Result<Taken, Fault>> {
-        Box::pin(self.send_all(batch))
+        let messages = self.messages(batch);
+        Box::pin(self.publishing.send(messages))
     }
 }
 

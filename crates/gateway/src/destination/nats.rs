@@ -5,9 +5,9 @@
 use super::settings::DestinationSettings;
 use super::template::{Template, json_text};
 use super::{Batch, Sink, Taken};
-use crate::connect::{host_and_port, is_local};
 use crate::fault::Fault;
 use crate::fields::{Fields, Mistake};
+use crate::nats::NatsServer;
 use async_nats::jetstream::context::{PublishAckFuture, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::{self, Context, stream};
@@ -15,7 +15,6 @@ use async_nats::{Client, ConnectOptions};
 use core::time::Duration;
 use futures_util::future::BoxFuture;
 use std::collections::VecDeque;
-use std::path::PathBuf;
 
 /// Messages that wait for their confirmation.
 const UNCONFIRMED_MAX: usize = 1000;
@@ -26,12 +25,7 @@ const PAYLOAD: &str = r#"{"key":"{key}","tag":"{tag}","time":"{time}","status":"
 
 /// A NATS server that values are sent to.
 pub struct NatsSink {
-    address: String,
-    target: String,
-    is_tls: bool,
-    ca_file: Option<PathBuf>,
-    user: Option<(String, PathBuf)>,
-    credentials_file: Option<PathBuf>,
+    server: NatsServer,
     subject: Template,
     payload: Template,
     /// The stream to be made if there is none, with its subjects.
@@ -47,30 +41,7 @@ impl NatsSink {
     /// The first mistake.
     pub fn take(fields: &mut Fields, settings: &DestinationSettings) -> Result<Self, Mistake> {
         let (line, url) = fields.required("url", "\"nats://broker:4222\"")?;
-        let (is_tls, rest) = match (url.strip_prefix("nats://"), url.strip_prefix("tls://")) {
-            (Some(rest), _) => (false, rest),
-            (None, Some(rest)) => (true, rest),
-            (None, None) => (false, ""),
-        };
-        let Some((host, port)) = host_and_port(rest.trim_end_matches('/'), 4222) else {
-            let hint =
-                "write \"nats://host:4222\", or \"tls://host:4222\"; the user has a setting of its own";
-            return Err(fields.mistake_in(line, "url", "this is no URL of a NATS server", hint));
-        };
-        let folder = fields.path().parent().map(PathBuf::from).unwrap_or_default();
-        let user = match (fields.text("user")?, fields.text("password_file")?) {
-            (Some(user), Some(file)) => Some((user, folder.join(file))),
-            (None, None) => None,
-            _ => {
-                let hint = "set user and password_file";
-                return Err(fields.mistake("a user needs a name and a password", hint));
-            }
-        };
-        let is_open = fields.flag("allow_plaintext_password")?.unwrap_or(false);
-        if user.is_some() && !is_tls && !is_local(&host) && !is_open {
-            let hint = "use tls://, or set allow_plaintext_password = true on a trusted network";
-            return Err(fields.mistake("the password would cross the network readably", hint));
-        }
+        let server = NatsServer::take(fields, (line, &url))?;
         let subject = fields.text_at("subject")?;
         if let Some((line, text)) = &subject
             && (text.is_empty() || text.contains(['*', '>', ' ', '\0']))
@@ -84,16 +55,7 @@ impl NatsSink {
         let first = subject.split(['.', '{']).next().unwrap_or_default();
         let default = if first.is_empty() { ">".to_owned() } else { format!("{first}.>") };
         Ok(Self {
-            address: format!(
-                "{}://{}",
-                if is_tls { "tls" } else { "nats" },
-                crate::connect::target(&host, port)
-            ),
-            target: crate::connect::target(&host, port),
-            is_tls,
-            ca_file: crate::tls::take_ca(fields)?,
-            user,
-            credentials_file: fields.text("credentials_file")?.map(|file| folder.join(file)),
+            server,
             subject: Template::parse(&subject),
             payload: Template::parse(fields.text("payload")?.as_deref().unwrap_or(PAYLOAD)),
             stream: stream.map(|name| (name, subjects.unwrap_or_else(|| vec![default]))),
@@ -102,34 +64,9 @@ impl NatsSink {
         })
     }
 
-    fn failed(&self, error: &dyn core::fmt::Display) -> Fault {
-        let told = error.to_string();
-        Fault::other(self.target.as_str(), crate::tls::advice(&told).unwrap_or(&told))
-    }
-
     async fn connect(&self) -> Result<(Client, Context), Fault> {
-        let mut options = ConnectOptions::new()
-            .name("taktwerk-gateway")
-            .connection_timeout(self.deadline)
-            .client_capacity(UNCONFIRMED_MAX);
-        if self.is_tls {
-            let config = crate::tls::client(self.ca_file.as_deref())?;
-            options = options.require_tls(true).tls_client_config((*config).clone());
-        }
-        if let Some((user, file)) = &self.user {
-            let password = taktwerk_config::file::read_text(file, 4096);
-            let password = password.map_err(|error| Fault::connect(file.display().to_string(), &error))?;
-            options =
-                options.user_and_password(user.clone(), password.trim_end_matches(['\r', '\n']).to_owned());
-        }
-        if let Some(file) = &self.credentials_file {
-            let text = taktwerk_config::file::read_text(file, 64 << 10);
-            let text = text.map_err(|error| Fault::connect(file.display().to_string(), &error))?;
-            options = options
-                .credentials(&text)
-                .map_err(|error| Fault::connect(file.display().to_string(), &error))?;
-        }
-        let client = options.connect(&self.address).await.map_err(|error| self.failed(&error))?;
+        let set = |options: ConnectOptions| options.name("taktwerk-gateway").client_capacity(UNCONFIRMED_MAX);
+        let client = self.server.connect(self.deadline, set).await?;
         let mut context = jetstream::new(client.clone());
         context.set_timeout(self.deadline);
         if let Some((name, subjects)) = &self.stream {
@@ -138,7 +75,7 @@ impl NatsSink {
                 subjects: subjects.clone(),
                 ..stream::Config::default()
             };
-            context.get_or_create_stream(config).await.map_err(|error| self.failed(&error))?;
+            context.get_or_create_stream(config).await.map_err(|error| self.server.failed(&error))?;
         }
         Ok((client, context))
     }
@@ -167,7 +104,7 @@ impl NatsSink {
             }
             let message = PublishMessage::build().payload(payload.into()).message_id(batch.key(record));
             let sent = context.send_publish(subject, message).await;
-            waiting.push_back(sent.map_err(|error| self.failed(&error))?);
+            waiting.push_back(sent.map_err(|error| self.server.failed(&error))?);
         }
         for ack in waiting {
             self.confirmed(ack).await?;
@@ -181,12 +118,12 @@ impl NatsSink {
             Ok(_) => Ok(()),
             Err(error) => Err(match error.kind() {
                 PublishErrorKind::StreamNotFound => {
-                    self.failed(&"no stream takes these subjects; make one, or set stream = \"NAME\"")
+                    self.server.failed(&"no stream takes these subjects; make one, or set stream = \"NAME\"")
                 }
                 PublishErrorKind::TimedOut => {
-                    Fault::NoAnswer { target: self.target.clone(), after: self.deadline }
+                    Fault::NoAnswer { target: self.server.target().to_owned(), after: self.deadline }
                 }
-                _ => self.failed(&error),
+                _ => self.server.failed(&error),
             }),
         }
     }
@@ -211,7 +148,7 @@ fn subject(text: &str) -> String {
 
 impl Sink for NatsSink {
     fn describe(&self) -> String {
-        format!("NATS JetStream {}", self.target)
+        format!("NATS JetStream {}", self.server.target())
     }
 
     fn send<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Result<Taken, Fault>> {

@@ -18,6 +18,13 @@ impl Pattern {
     }
 }
 
+/// Whether a path matches one of `include` (all, if there is none) and none of `exclude`.
+#[must_use]
+pub fn takes(include: &[Pattern], exclude: &[Pattern], path: &str) -> bool {
+    let matches = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.matches(path));
+    (include.is_empty() || matches(include)) && !matches(exclude)
+}
+
 /// Goes back to the last star that can take one more byte. At most two are remembered, so the time is bounded by the
 /// product of the lengths and their number.
 fn matches(pattern: &[u8], path: &[u8]) -> bool {

@@ -1,6 +1,6 @@
 //! What every destination has, of whatever kind.
 
-use super::pattern::Pattern;
+use super::pattern::{self, Pattern};
 use super::queue::{QueueLimits, WhenFull};
 use crate::fields::{Fields, Mistake};
 use core::time::Duration;
@@ -34,6 +34,12 @@ pub struct DestinationSettings {
 }
 
 impl DestinationSettings {
+    /// Whether it gets a tag.
+    #[must_use]
+    pub fn takes(&self, tag: &str) -> bool {
+        pattern::takes(&self.include, &self.exclude, tag)
+    }
+
     /// Takes the settings of a destination.
     ///
     /// # Errors

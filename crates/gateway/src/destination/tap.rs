@@ -2,7 +2,7 @@
 
 use super::block::{Block, Builder};
 use super::counters::{Count, Counters};
-use super::pattern::Pattern;
+use super::pattern::{self, Pattern};
 use std::sync::{Arc, Mutex, PoisonError};
 use taktwerk_types::{StatusCode, UtcTime, Variant};
 
@@ -49,8 +49,7 @@ impl Tap {
     /// The place of a tag in the tap, if the tap wants it.
     #[must_use]
     pub fn of(tap: &Arc<Self>, name: &str) -> Option<Tapped> {
-        let is_wanted = tap.include.is_empty() || tap.include.iter().any(|pattern| pattern.matches(name));
-        if !is_wanted || tap.exclude.iter().any(|pattern| pattern.matches(name)) {
+        if !pattern::takes(&tap.include, &tap.exclude, name) {
             return None;
         }
         let mut waiting = tap.lock();

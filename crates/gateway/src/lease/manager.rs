@@ -1,12 +1,15 @@
 //! The leases of one gateway: rounds with those who keep them, and the sources that wait for them.
 
 use super::{Cluster, LeaseConfig, Round, Unreachable};
+use core::future::{Future, poll_fn};
+use core::pin::pin;
+use core::task::Poll;
 use core::time::Duration;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 /// Bounds of the time between two rounds.
 const CHECK_MIN: Duration = Duration::from_millis(50);
@@ -24,9 +27,30 @@ const SETTLE: Duration = Duration::from_secs(2);
 /// How long a source may take to stop.
 const STOP_MAX: Duration = Duration::from_secs(2);
 
+/// Whether a lease is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Grant {
+    Not,
+    /// As long as the gateway says so.
+    Held,
+    /// Until then, whatever the gateway comes to know.
+    Until(Instant),
+}
+
+impl Grant {
+    fn is_good(self) -> bool {
+        match self {
+            Self::Not => false,
+            Self::Held => true,
+            // Time also passes while the process is stopped.
+            Self::Until(end) => Instant::now() < end,
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Entry {
-    granted: watch::Sender<bool>,
+    granted: watch::Sender<Grant>,
     running: Arc<AtomicUsize>,
     interval: Duration,
     /// Sources that wait for it or have it: two while a configuration is applied.
@@ -42,7 +66,7 @@ pub struct Leases(Arc<Mutex<HashMap<String, Entry>>>);
 pub struct Lease {
     leases: Leases,
     name: String,
-    granted: watch::Receiver<bool>,
+    granted: watch::Receiver<Grant>,
     running: Arc<AtomicUsize>,
 }
 
@@ -60,14 +84,14 @@ impl Lease {
     /// Waits until this gateway has the lease. Holds it back as long as the result lives.
     pub async fn held(&mut self) -> Running {
         loop {
-            if self.granted.wait_for(|granted| *granted).await.is_err() {
+            if self.granted.wait_for(|granted| granted.is_good()).await.is_err() {
                 // The gateway ends.
                 core::future::pending::<()>().await;
             }
             self.running.fetch_add(1, Ordering::SeqCst);
             let running = Running(Arc::clone(&self.running));
             // It may have been lost a moment ago, when nothing ran.
-            if *self.granted.borrow() {
+            if self.is_held() {
                 return running;
             }
         }
@@ -76,14 +100,38 @@ impl Lease {
     /// Whether this gateway has it now.
     #[must_use]
     pub fn is_held(&self) -> bool {
-        *self.granted.borrow()
+        self.granted.borrow().is_good()
     }
 
     /// Waits until this gateway has it no more.
     pub async fn lost(&mut self) {
-        if self.granted.wait_for(|granted| !*granted).await.is_err() {
-            core::future::pending::<()>().await;
+        loop {
+            let grant = *self.granted.borrow_and_update();
+            let changed = match grant {
+                Grant::Until(end) if end > Instant::now() => timeout_at(end, self.granted.changed()).await,
+                Grant::Held => Ok(self.granted.changed().await),
+                Grant::Not | Grant::Until(_) => return,
+            };
+            if let Ok(Err(_)) = changed {
+                // The gateway ends.
+                core::future::pending::<()>().await;
+            }
         }
+    }
+
+    /// Runs something as long as this gateway has the lease; `None` if it loses it. Nothing is run without the lease, also if
+    /// the process was stopped for longer than the lease and goes on in the middle of it.
+    pub async fn guard<F: Future>(&mut self, run: F) -> Option<F::Output> {
+        let granted = self.granted.clone();
+        let mut lost = pin!(self.lost());
+        let mut run = pin!(run);
+        poll_fn(move |context| {
+            if lost.as_mut().poll(context).is_ready() || !granted.borrow().is_good() {
+                return Poll::Ready(None);
+            }
+            run.as_mut().poll(context).map(Some)
+        })
+        .await
     }
 }
 
@@ -107,7 +155,7 @@ impl Leases {
         let interval = interval.unwrap_or(INTERVAL_DEFAULT);
         let mut all = self.lock();
         let entry = all.entry(name.to_owned()).or_insert_with(|| Entry {
-            granted: watch::Sender::new(false),
+            granted: watch::Sender::new(Grant::Not),
             running: Arc::default(),
             interval,
             users: 0,
@@ -130,11 +178,10 @@ impl Leases {
     }
 
     /// Tells sources what they have.
-    fn grant(&self, held: &BTreeSet<String>) {
+    fn grant(&self, held: &BTreeSet<String>, grant: Grant) {
         for (name, entry) in self.lock().iter() {
-            entry.granted.send_if_modified(|granted| {
-                core::mem::replace(granted, held.contains(name)) != held.contains(name)
-            });
+            let now = if held.contains(name) { grant } else { Grant::Not };
+            entry.granted.send_if_modified(|granted| core::mem::replace(granted, now) != now);
         }
     }
 
@@ -162,6 +209,7 @@ impl Leases {
         let mut held = BTreeSet::new();
         let mut give_back: Vec<String> = Vec::new();
         let mut last_told: Option<String> = None;
+        let mut grant = Grant::Not;
         // Whether a round has failed since the last one that was answered; until when nothing is taken.
         let (mut is_away, mut settled) = (false, Instant::now());
         loop {
@@ -171,34 +219,39 @@ impl Leases {
             let wants = |name: &String| wanted.binary_search(name).is_ok();
             give_back.extend(held.iter().filter(|name| !wants(name)).cloned());
             let takes = if is_away || begin < settled { &[][..] } else { &wanted[..] };
-            let round = round(&mut *cluster, takes, &give_back, round_max(every)).await;
+            let round = round(&mut *cluster, takes, &give_back, every).await;
             give_back.clear();
-            if core::mem::replace(&mut is_away, round.is_err() && unreachable == Unreachable::Stop)
-                && round.is_ok()
-            {
+            let are_lost = unreachable == Unreachable::Stop && !cluster.keeps_leases();
+            if core::mem::replace(&mut is_away, round.is_err() && are_lost) && round.is_ok() {
                 settled = Instant::now() + SETTLE;
             }
             match round {
-                Ok(Round { held: now, excess, members }) => {
+                Ok(Round { held: now, excess, members, until }) => {
                     if last_told.take().is_some() || now != held {
                         let held = now.iter().cloned().collect::<Vec<_>>().join(", ");
                         tracing::info!(held, members, "leases");
                     }
                     held = now;
                     held.retain(|name| !excess.contains(name));
-                    self.grant(&held);
+                    grant = match until {
+                        Some(end) if unreachable == Unreachable::Stop => Grant::Until(end),
+                        _ => Grant::Held,
+                    };
+                    self.grant(&held, grant);
                     if !excess.is_empty() {
                         self.settle(&held).await;
                         give_back = excess;
                     }
                 }
                 Err(told) => {
-                    if unreachable == Unreachable::Stop {
+                    // Leases with an end are good until then.
+                    let is_good = matches!(grant, Grant::Until(_)) && grant.is_good();
+                    if unreachable == Unreachable::Stop && !is_good {
                         held.clear();
-                        self.grant(&held);
+                        self.grant(&held, Grant::Not);
                         self.settle(&held).await;
                     }
-                    // Whatever it still has goes with the connection.
+                    // Leases without an end go with the connection.
                     cluster.leave();
                     if last_told.as_ref() != Some(&told) {
                         tracing::warn!(error = told, ?unreachable, "leases cannot be kept");
@@ -220,9 +273,10 @@ async fn round(
     cluster: &mut dyn Cluster,
     wanted: &[String],
     give_back: &[String],
-    after: Duration,
+    every: Duration,
 ) -> Result<Round, String> {
-    match timeout(after, cluster.round(wanted, give_back)).await {
+    let after = round_max(every);
+    match timeout(after, cluster.round(wanted, give_back, every)).await {
         Ok(Ok(round)) => Ok(round),
         Ok(Err(fault)) => Err(fault.to_string()),
         Err(_) => Err(format!("{} did not answer within {after:?}", cluster.describe())),
@@ -270,6 +324,7 @@ mod tests {
             &'a mut self,
             wanted: &'a [String],
             _: &'a [String],
+            _: Duration,
         ) -> BoxFuture<'a, Result<Round, Fault>> {
             let mut rounds = self.0.lock().unwrap();
             rounds.push((Instant::now(), wanted.len()));
@@ -311,6 +366,7 @@ mod tests {
             &'a mut self,
             _: &'a [String],
             give_back: &'a [String],
+            _: Duration,
         ) -> BoxFuture<'a, Result<Round, Fault>> {
             let mut told = self.0.lock().unwrap();
             told.1.extend(give_back.iter().cloned());
@@ -324,7 +380,7 @@ mod tests {
 
     fn held(names: &[&str], excess: &[&str]) -> Result<Round, Fault> {
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        Ok(Round { held: owned(names).into_iter().collect(), excess: owned(excess), members: 1 })
+        Ok(Round { held: owned(names).into_iter().collect(), excess: owned(excess), members: 1, until: None })
     }
 
     #[tokio::test(flavor = "multi_thread")]

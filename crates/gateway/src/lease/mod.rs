@@ -2,12 +2,22 @@
 //!
 //! Leases are kept by a cluster that is there anyway; this module has none of its own.
 //!
-//! - [`share`]: who takes and gives back what; `postgres`: advisory locks; [`manager`]: the rounds of one gateway.
+//! - [`share`]: who takes and gives back what; [`manager`]: the rounds of one gateway;
+//! - `postgres`: advisory locks; `nats`: a key-value bucket of NATS JetStream, with `bucket`: rounds with such a bucket, and
+//!   `registry`: who is alive and who has what, as its keys say it.
 
+#[cfg(any(feature = "nats", test))]
+mod bucket;
 pub mod manager;
+#[cfg(feature = "nats")]
+mod nats;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(any(feature = "nats", test))]
+mod registry;
 pub mod share;
+#[cfg(test)]
+mod simulation;
 
 pub use manager::{Lease, Leases};
 
@@ -16,6 +26,7 @@ use crate::fields::{Fields, Mistake};
 use core::time::Duration;
 use futures_util::future::BoxFuture;
 use std::collections::BTreeSet;
+use tokio::time::Instant;
 
 /// What a round has found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,6 +37,8 @@ pub struct Round {
     pub excess: Vec<String>,
     /// Gateways of the group.
     pub members: usize,
+    /// Until when the leases are good without another round, if they do not go with the connection.
+    pub until: Option<Instant>,
 }
 
 /// Who keeps the leases.
@@ -33,14 +46,20 @@ pub trait Cluster: Send {
     /// What it is, in a few words for people.
     fn describe(&self) -> String;
 
-    /// Gives leases back, looks at those of others, and takes free ones of `wanted`.
+    /// Whether leases stay when the connection is gone, until they expire.
+    fn keeps_leases(&self) -> bool {
+        false
+    }
+
+    /// Gives leases back, looks at those of others, and takes free ones of `wanted`. The next round is due after `every`.
     fn round<'a>(
         &'a mut self,
         wanted: &'a [String],
         give_back: &'a [String],
+        every: Duration,
     ) -> BoxFuture<'a, Result<Round, Fault>>;
 
-    /// Ends the connection, with which all leases go.
+    /// Ends the connection, with which leases go that have no end of their own.
     fn leave(&mut self);
 }
 
@@ -96,9 +115,14 @@ fn cluster(fields: &mut Fields, line: usize, url: &str, group: &str) -> Result<B
     match url.split_once("://").map_or("postgresql", |(scheme, _)| scheme) {
         #[cfg(feature = "postgres")]
         "postgresql" | "postgres" => Ok(Box::new(postgres::Locks::take(fields, line, url, group)?)),
+        #[cfg(feature = "nats")]
+        "nats" | "tls" => Ok(Box::new(nats::take(fields, line, url, group)?)),
         _ => {
             let problem = format!("no leases of {group:?} are kept there");
-            let hint = "write \"postgresql://user@host:5432/database\"";
+            let hint = match cfg!(feature = "nats") {
+                true => "write \"postgresql://user@host:5432/database\" or \"nats://host:4222\"",
+                false => "write \"postgresql://user@host:5432/database\"; NATS needs the feature nats",
+            };
             Err(fields.mistake_in(line, "url", problem, hint))
         }
     }

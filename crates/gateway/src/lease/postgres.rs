@@ -124,7 +124,8 @@ impl Locks {
             }
             link.held.extend(decision.take.into_iter().filter(|name| got.contains(&number(name))));
         }
-        Ok(Some(Round { held: link.held.clone(), excess: decision.give, members: members.len() }))
+        let (held, members) = (link.held.clone(), members.len());
+        Ok(Some(Round { held, excess: decision.give, members, until: None }))
     }
 }
 
@@ -137,6 +138,7 @@ impl Cluster for Locks {
         &'a mut self,
         wanted: &'a [String],
         give_back: &'a [String],
+        _: Duration,
     ) -> BoxFuture<'a, Result<Round, Fault>> {
         Box::pin(self.look(wanted, give_back))
     }

@@ -10,7 +10,7 @@ pub mod name;
 mod session;
 
 use super::settings::DestinationSettings;
-use super::{Batch, Sink, Taken};
+use super::{Batch, Concern, Sink, Taken};
 use crate::fault::Fault;
 use crate::fields::{Fields, Mistake};
 use crate::mqtt::Broker;
@@ -20,16 +20,20 @@ use edge::Edge;
 use futures_util::future::BoxFuture;
 use name::Names;
 use session::{Job, Node};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 
+/// About what a metric of a birth has besides its name: alias, type, time, a number, and their keys.
+const METRIC_LEN: usize = 30;
 /// Longest path that is a device.
 const LEVELS_MAX: u64 = 20;
 
 /// An edge node behind a broker.
 pub struct SparkplugSink {
     node: Arc<Node>,
+    device_levels: usize,
     description: String,
     link: Option<Link>,
 }
@@ -76,6 +80,7 @@ impl SparkplugSink {
                 retry_max: settings.retry_max,
                 edge: Mutex::new(edge),
             }),
+            device_levels: levels,
             description,
             link: None,
         })
@@ -110,6 +115,26 @@ fn level_of(fields: &mut Fields, key: &'static str, example: &str) -> Result<Str
 impl Sink for SparkplugSink {
     fn describe(&self) -> String {
         self.description.clone()
+    }
+
+    fn review(&self, tags: &[String]) -> Option<Concern> {
+        let mut names = Names::new(self.device_levels);
+        let mut births: BTreeMap<Option<Arc<str>>, (usize, usize)> = BTreeMap::new();
+        for name in tags.iter().filter_map(|tag| names.take(tag).ok()) {
+            let (metrics, bytes) = births.entry(name.device).or_default();
+            *metrics += 1;
+            *bytes += name.metric.len() + METRIC_LEN;
+        }
+        let most = self.node.broker.payload_max;
+        let (device, (metrics, bytes)) = births.into_iter().find(|(_, (_, bytes))| *bytes > most)?;
+        let whose = device.map_or_else(|| "the node".to_owned(), |device| format!("the device {device:?}"));
+        Some(Concern {
+            key: "payload_max",
+            problem: format!(
+                "the birth of {whose} with {metrics} metrics has about {bytes} bytes, more than {most}"
+            ),
+            hint: "set payload_max to more, or device_levels so that devices have fewer metrics".to_owned(),
+        })
     }
 
     fn send<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Result<Taken, Fault>> {

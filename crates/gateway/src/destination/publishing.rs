@@ -1,0 +1,108 @@
+//! Messages that an MQTT broker confirms one by one (QoS 1), through a connection that stays.
+
+use super::Taken;
+use crate::fault::Fault;
+use crate::mqtt::Broker;
+use crate::mqtt::client::{Answer, Client, Connection, Incoming};
+use core::time::Duration;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+
+/// A broker that messages are published to.
+pub(super) struct Publishing {
+    pub(super) broker: Broker,
+    retain: bool,
+    deadline: Duration,
+    link: Option<Link>,
+}
+
+/// A connection that is up. A task of its own asks for its events, so that it is kept alive while nothing is sent.
+struct Link {
+    client: Client,
+    answers: mpsc::UnboundedReceiver<Result<Answer, Fault>>,
+    task: AbortHandle,
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// A message with the values of one or more records.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Message {
+    pub(super) topic: String,
+    pub(super) payload: String,
+    pub(super) records: usize,
+}
+
+/// The messages of a batch, and how many records cannot be sent, with the reason.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Messages {
+    pub(super) messages: Vec<Message>,
+    pub(super) refused: usize,
+    pub(super) reason: Option<String>,
+}
+
+impl Publishing {
+    pub(super) fn new(broker: Broker, retain: bool, deadline: Duration) -> Self {
+        Self { broker, retain, deadline, link: None }
+    }
+
+    /// The connection, if it is up, else a new one.
+    async fn link(&mut self) -> Result<Link, Fault> {
+        if let Some(mut link) = self.link.take()
+            && matches!(link.answers.try_recv(), Err(mpsc::error::TryRecvError::Empty))
+        {
+            return Ok(link);
+        }
+        let target = self.broker.target();
+        let Connection { client, mut events } = Connection::new(&self.broker, self.deadline, 0)?;
+        while events.next(&target).await? != Incoming::Connected {}
+        let (sender, answers) = mpsc::unbounded_channel();
+        let task = tokio::spawn(async move {
+            loop {
+                let answer = match events.next(&target).await {
+                    Ok(Incoming::Taken(answer)) => Ok(answer),
+                    Ok(_) => continue,
+                    Err(fault) => Err(fault),
+                };
+                let is_over = answer.is_err();
+                if sender.send(answer).is_err() || is_over {
+                    return;
+                }
+            }
+        });
+        Ok(Link { client, answers, task: task.abort_handle() })
+    }
+
+    /// Publishes messages and waits until the broker has confirmed each one.
+    pub(super) async fn send(&mut self, messages: Messages) -> Result<Taken, Fault> {
+        let Messages { messages, mut refused, mut reason } = messages;
+        let mut link = self.link().await?;
+        let mut waiting = messages.iter().peekable();
+        // Brokers answer in the order of the messages (MQTT 5 §4.6).
+        for message in &messages {
+            // As many as there is room for. While there is none, others are unanswered.
+            while let Some(next) = waiting.peek()
+                && link.client.publish(&next.topic, 1, self.retain, next.payload.clone())
+            {
+                waiting.next();
+            }
+            match link.answers.recv().await {
+                Some(Ok(Answer::Taken)) => {}
+                Some(Ok(Answer::Never(why))) => {
+                    refused += message.records;
+                    reason = Some(why);
+                }
+                Some(Ok(Answer::NotNow(why))) => return Err(Fault::other(self.broker.target(), why)),
+                Some(Err(fault)) => return Err(fault),
+                None => return Err(Fault::Closed { target: self.broker.target() }),
+            }
+        }
+        // After a failure there may be answers to come, so only a connection without any is used again.
+        self.link = Some(link);
+        Ok(Taken { refused, reason, parked: Vec::new() })
+    }
+}

@@ -1,0 +1,168 @@
+//! Leases as keys of a bucket in which a write names the revision that it replaces.
+
+use super::registry::{Registry, Write};
+use super::{Cluster, Round};
+use crate::fault::Fault;
+use core::time::Duration;
+use futures_util::future::{BoxFuture, try_join_all};
+use std::collections::BTreeSet;
+use tokio::time::Instant;
+
+/// Shortest time for which a lease is good without being renewed.
+const LEASE_MIN: Duration = Duration::from_secs(1);
+
+/// A key that has been written.
+#[derive(Debug)]
+pub(super) struct Change {
+    pub(super) key: String,
+    pub(super) value: String,
+    pub(super) revision: u64,
+}
+
+/// A connection to a bucket.
+pub(super) trait Bucket: Send {
+    /// Writes a key; `None` if it has another revision than the one that the write names.
+    fn put<'a>(&self, write: &'a Write) -> BoxFuture<'a, Result<Option<u64>, Fault>>;
+
+    /// Reads a key.
+    fn read<'a>(&self, key: &'a str) -> BoxFuture<'a, Result<Option<Change>, Fault>>;
+
+    /// The next write of a key of the group, whoever has made it. Keys that are there already come first.
+    fn next(&mut self) -> BoxFuture<'_, Result<Change, Fault>>;
+
+    /// Asks whether gateways have a connection. Answers are there when a write behind it is answered.
+    fn probe<'a>(&self, ids: &'a [String]) -> BoxFuture<'a, Result<(), Fault>>;
+
+    /// The gateways without a connection.
+    fn unconnected(&mut self) -> BTreeSet<String>;
+}
+
+/// Connects to buckets.
+pub(super) trait Connect: Send {
+    type Bucket: Bucket;
+
+    fn describe(&self) -> String;
+
+    /// Connects as a gateway of a group; whether the bucket is new.
+    fn connect<'a>(
+        &'a self,
+        group: &'a str,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<(Self::Bucket, bool), Fault>>;
+
+    /// A name that no other gateway has.
+    fn name(&self) -> String;
+}
+
+/// Leases in a bucket.
+pub(super) struct Keys<C: Connect> {
+    connect: C,
+    registry: Registry,
+    link: Option<C::Bucket>,
+    lease_time: Duration,
+}
+
+/// For how long leases are good without being renewed.
+pub(super) fn lease_time(every: Duration) -> Duration {
+    LEASE_MIN.max(3 * every)
+}
+
+impl<C: Connect> Keys<C> {
+    pub(super) fn new(connect: C, group: &str) -> Self {
+        let registry = Registry::new(group, connect.name(), Instant::now());
+        Self { connect, registry, link: None, lease_time: LEASE_MIN }
+    }
+
+    async fn look(&mut self, wanted: &[String], give_back: &[String]) -> Result<Round, Fault> {
+        let mut link = match self.link.take() {
+            Some(link) => link,
+            None => {
+                let (link, is_new) = self.connect.connect(self.registry.group(), self.registry.id()).await?;
+                self.registry.connected(is_new, self.lease_time, Instant::now());
+                link
+            }
+        };
+        if !self.renew(&mut link, give_back).await? {
+            let id = self.connect.name();
+            tracing::warn!("this gateway has not renewed its leases in time; others may ask its sources");
+            self.registry.removed(id, Instant::now());
+            // The next round begins anew, with another name.
+            return Ok(Round::default());
+        }
+        let lapsed = self.registry.lapsed(&link.unconnected(), Instant::now());
+        self.put_all(&mut link, lapsed).await?;
+        let (take, excess) = self.registry.decide(wanted, Instant::now());
+        self.put_all(&mut link, take).await?;
+        let (held, until) = self.registry.held();
+        let round = Round { held: held.clone(), excess, members: self.registry.members(), until };
+        // Only a connection that has answered is used again.
+        self.link = Some(link);
+        Ok(round)
+    }
+
+    /// Gives leases back, renews the others, and learns all that was written before; `false` if they are lost.
+    async fn renew(&mut self, link: &mut C::Bucket, give_back: &[String]) -> Result<bool, Fault> {
+        let given = give_back.iter().filter_map(|name| self.registry.give_back(name)).collect();
+        self.put_all(link, given).await?;
+        let others: Vec<String> = self.registry.others().map(str::to_owned).collect();
+        link.probe(&others).await?;
+        let mut begin = Instant::now();
+        let mut write = self.registry.renew(self.lease_time);
+        let mut stored = link.put(&write).await?;
+        if stored.is_none() {
+            // A write of its own may have had no answer.
+            match link.read(&write.key).await? {
+                Some(found) if !found.value.is_empty() => self.registry.correct(found.revision),
+                _ => return Ok(false),
+            }
+            begin = Instant::now();
+            write = self.registry.renew(self.lease_time);
+            stored = link.put(&write).await?;
+        }
+        let Some(revision) = stored else { return Ok(false) };
+        self.registry.renewed(revision, begin);
+        loop {
+            let change = link.next().await?;
+            self.registry.seen(&change.key, &change.value, change.revision, Instant::now());
+            if change.revision >= revision {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Writes keys; those that others have written meanwhile stay as they are.
+    async fn put_all(&mut self, link: &mut C::Bucket, writes: Vec<Write>) -> Result<(), Fault> {
+        let puts: Vec<_> = writes.iter().map(|write| link.put(write)).collect();
+        let stored = try_join_all(puts).await?;
+        for (write, revision) in writes.iter().zip(stored) {
+            if let Some(revision) = revision {
+                self.registry.seen(&write.key, &write.value, revision, Instant::now());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<C: Connect> Cluster for Keys<C> {
+    fn describe(&self) -> String {
+        self.connect.describe()
+    }
+
+    fn keeps_leases(&self) -> bool {
+        true
+    }
+
+    fn round<'a>(
+        &'a mut self,
+        wanted: &'a [String],
+        give_back: &'a [String],
+        every: Duration,
+    ) -> BoxFuture<'a, Result<Round, Fault>> {
+        self.lease_time = lease_time(every);
+        Box::pin(self.look(wanted, give_back))
+    }
+
+    fn leave(&mut self) {
+        self.link = None;
+    }
+}

@@ -1,0 +1,251 @@
+//! A key-value bucket of NATS JetStream for leases.
+//!
+//! A gateway listens to a subject of its own. If nobody listens there, the server says so at once: that gateway was killed or
+//! has lost its connection, and its leases need not expire first.
+
+use super::bucket::{Bucket, Change, Connect, Keys};
+use super::registry::Write;
+use crate::fault::Fault;
+use crate::fields::{Fields, Mistake};
+use crate::nats::NatsServer;
+use async_nats::jetstream::kv::{self, Store, UpdateErrorKind, Watch};
+use async_nats::jetstream::stream::StorageType;
+use async_nats::{Client, ConnectOptions, Event, StatusCode, Subscriber, jetstream};
+use core::time::Duration;
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, StreamExt};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use taktwerk_crypto::Entropy;
+use taktwerk_net::entropy::OsEntropy;
+use tokio::sync::watch;
+
+const BUCKET: &str = "taktwerk-leases";
+/// How long a connection or an answer may take. Rounds end earlier.
+const DEADLINE: Duration = Duration::from_secs(3);
+/// Keys of gateways that were removed so long ago are deleted.
+const OLD: Duration = Duration::from_secs(24 * 3600);
+
+/// Where the bucket is.
+pub(super) struct Nats {
+    server: NatsServer,
+    bucket: String,
+    replicas: usize,
+}
+
+/// Takes the settings of leases in NATS.
+pub(super) fn take(fields: &mut Fields, line: usize, url: &str, group: &str) -> Result<Keys<Nats>, Mistake> {
+    let server = NatsServer::take(fields, (line, url))?;
+    let bucket = match fields.text_at("bucket")? {
+        None => BUCKET.to_owned(),
+        Some((_, name)) if is_bucket(&name) => name,
+        Some((line, name)) => {
+            let hint = "names of buckets have letters, digits, - and _";
+            return Err(fields.mistake_in(line, "bucket", format!("{name:?} is no name"), hint));
+        }
+    };
+    let replicas = fields.integer("replicas", 1, 5)?.unwrap_or(1) as usize;
+    Ok(Keys::new(Nats { server, bucket, replicas }, group))
+}
+
+fn is_bucket(name: &str) -> bool {
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || matches!(char, '-' | '_');
+    !name.is_empty() && name.len() <= 100 && name.chars().all(is_plain)
+}
+
+/// Where a gateway listens.
+fn presence(group: &str, id: &str) -> String {
+    format!("taktwerk.lease.{group}.{id}")
+}
+
+impl Nats {
+    async fn link(&self, group: &str, id: &str) -> Result<(Link, bool), Fault> {
+        let (state, broken) = watch::channel(false);
+        let set = |options: ConnectOptions| {
+            // A connection that breaks is not mended: a round begins a new one, and asks for all keys again.
+            options.name("taktwerk-gateway leases").max_reconnects(1).event_callback(move |event| {
+                if matches!(event, Event::Disconnected | Event::Closed) {
+                    state.send_replace(true);
+                }
+                core::future::ready(())
+            })
+        };
+        let client = self.server.connect(DEADLINE, set).await?;
+        let failed = |error: &dyn core::fmt::Display| self.server.failed(error);
+        let mut context = jetstream::new(client.clone());
+        context.set_timeout(DEADLINE);
+        let (store, is_new) = match context.get_key_value(&self.bucket).await {
+            Ok(store) => (store, false),
+            Err(_) => {
+                let config = kv::Config {
+                    bucket: self.bucket.clone(),
+                    description: "which gateway asks which source".to_owned(),
+                    history: 1,
+                    storage: StorageType::File,
+                    num_replicas: self.replicas,
+                    ..kv::Config::default()
+                };
+                let made = context.create_key_value(config).await;
+                (made.map_err(|error| failed(&told(&error)))?, true)
+            }
+        };
+        let own = client.subscribe(presence(group, id)).await.map_err(|error| failed(&error))?;
+        let inbox = client.new_inbox();
+        let answers = client.subscribe(format!("{inbox}.*")).await.map_err(|error| failed(&error))?;
+        let watch = store.watch_with_history(format!("{group}.>")).await;
+        let watch = watch.map_err(|error| failed(&told(&error)))?;
+        let target = self.server.target().to_owned();
+        let group = group.to_owned();
+        let wire = Arc::new(Wire { target, group, client, store, inbox, broken });
+        Ok((Link { wire, watch, _own: own, answers }, is_new))
+    }
+}
+
+/// An error with its cause.
+fn told(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}
+
+/// A connection to the bucket, as all that is asked of it shares it.
+struct Wire {
+    target: String,
+    group: String,
+    client: Client,
+    store: Store,
+    /// Where answers to probes go.
+    inbox: String,
+    /// Whether the connection is gone.
+    broken: watch::Receiver<bool>,
+}
+
+impl Wire {
+    fn failed(&self, error: &dyn core::fmt::Display) -> Fault {
+        Fault::other(self.target.as_str(), error)
+    }
+
+    fn closed(&self) -> Fault {
+        Fault::Closed { target: self.target.clone() }
+    }
+
+    /// Waits for something of the connection, or for its end.
+    async fn or_closed<T>(&self, wait: impl Future<Output = T>) -> Result<T, Fault> {
+        let mut broken = self.broken.clone();
+        tokio::select! {
+            done = wait => Ok(done),
+            _ = broken.wait_for(|broken| *broken) => Err(self.closed()),
+        }
+    }
+
+    /// Deletes the key of a gateway that was removed long ago. Nobody waits for it.
+    fn tidy(&self, entry: &kv::Entry) {
+        let is_gone = entry.value.is_empty() && entry.key.starts_with(&format!("{}.gateway.", self.group));
+        let now = taktwerk_net::clock::wall().unix_nanos() / 1_000_000_000;
+        if is_gone && now - i128::from(entry.created.unix_timestamp()) > OLD.as_secs().into() {
+            let (stream, subject) =
+                (self.store.stream.clone(), format!("{}{}", self.store.prefix, entry.key));
+            tokio::spawn(async move { drop(stream.purge().filter(subject).await) });
+        }
+    }
+}
+
+/// A connection to the bucket.
+pub(super) struct Link {
+    wire: Arc<Wire>,
+    watch: Watch,
+    /// Others see this gateway by it.
+    _own: Subscriber,
+    answers: Subscriber,
+}
+
+impl Bucket for Link {
+    fn put<'a>(&self, write: &'a Write) -> BoxFuture<'a, Result<Option<u64>, Fault>> {
+        let wire = Arc::clone(&self.wire);
+        Box::pin(async move {
+            let value = write.value.clone().into();
+            match wire.or_closed(wire.store.update(&write.key, value, write.revision)).await? {
+                Ok(revision) => Ok(Some(revision)),
+                Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => Ok(None),
+                Err(error) => Err(wire.failed(&told(&error))),
+            }
+        })
+    }
+
+    fn read<'a>(&self, key: &'a str) -> BoxFuture<'a, Result<Option<Change>, Fault>> {
+        let wire = Arc::clone(&self.wire);
+        Box::pin(async move {
+            let entry = wire.or_closed(wire.store.entry(key)).await?;
+            let entry = entry.map_err(|error| wire.failed(&told(&error)))?;
+            Ok(entry.map(|entry| change(&entry)))
+        })
+    }
+
+    fn next(&mut self) -> BoxFuture<'_, Result<Change, Fault>> {
+        let wire = Arc::clone(&self.wire);
+        let next = self.watch.next();
+        Box::pin(async move {
+            match wire.or_closed(next).await? {
+                None => Err(wire.closed()),
+                Some(Err(error)) => Err(wire.failed(&told(&error))),
+                Some(Ok(entry)) => {
+                    wire.tidy(&entry);
+                    Ok(change(&entry))
+                }
+            }
+        })
+    }
+
+    fn probe<'a>(&self, ids: &'a [String]) -> BoxFuture<'a, Result<(), Fault>> {
+        let wire = Arc::clone(&self.wire);
+        Box::pin(async move {
+            for id in ids {
+                let (subject, reply) = (presence(&wire.group, id), format!("{}.{id}", wire.inbox));
+                let sent = wire.client.publish_with_reply(subject, reply, "".into()).await;
+                sent.map_err(|error| wire.failed(&told(&error)))?;
+            }
+            Ok(())
+        })
+    }
+
+    fn unconnected(&mut self) -> BTreeSet<String> {
+        let mut ids = BTreeSet::new();
+        // The server answers in order: what it says of probes is here before the answer to the write behind them.
+        while let Some(Some(message)) = self.answers.next().now_or_never() {
+            if message.status == Some(StatusCode::NO_RESPONDERS)
+                && let Some(id) = message.subject.rsplit('.').next()
+            {
+                ids.insert(id.to_owned());
+            }
+        }
+        ids
+    }
+}
+
+fn change(entry: &kv::Entry) -> Change {
+    // Whoever deletes a key by hand takes the lease away.
+    let value = match entry.operation {
+        kv::Operation::Put => String::from_utf8_lossy(&entry.value).into_owned(),
+        kv::Operation::Delete | kv::Operation::Purge => String::new(),
+    };
+    Change { key: entry.key.clone(), value, revision: entry.revision }
+}
+
+impl Connect for Nats {
+    type Bucket = Link;
+
+    fn describe(&self) -> String {
+        format!("NATS {}, bucket {}", self.server.target(), self.bucket)
+    }
+
+    fn connect<'a>(&'a self, group: &'a str, id: &'a str) -> BoxFuture<'a, Result<(Link, bool), Fault>> {
+        Box::pin(self.link(group, id))
+    }
+
+    fn name(&self) -> String {
+        let mut random = [0; 8];
+        OsEntropy.fill(&mut random);
+        format!("{:016x}", u64::from_be_bytes(random))
+    }
+}

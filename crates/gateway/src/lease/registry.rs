@@ -1,0 +1,359 @@
+//! Who is alive and who has which lease, as the keys of a bucket say it. No connection, no clock.
+//!
+//! Each gateway has a key that it writes again with every round, and each source has a key with the gateway that asks it. Every
+//! write names the revision of the key that it replaces, so of two gateways that write the same key one fails. A gateway whose
+//! key has not changed for its lease time is removed by replacing its key. It then cannot renew, and its sources are free.
+//!
+//! Only times between events of one gateway are compared. What the clocks of machines say does not matter.
+
+use super::share::{Decision, Seen, Share};
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+use tokio::time::Instant;
+
+/// How long gateways that are removed are remembered.
+const FORGOTTEN: Duration = Duration::from_secs(3600);
+
+/// A write of a key that fails if its revision is another one. Revision 0 is that of a key that was never written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Write {
+    pub(super) key: String,
+    pub(super) value: String,
+    pub(super) revision: u64,
+}
+
+/// A gateway of the group.
+#[derive(Debug)]
+struct Member {
+    revision: u64,
+    /// How long its leases are good after it has renewed them; `None` if it was removed.
+    lease_time: Option<Duration>,
+    /// When this revision was seen first, and when the gateway was.
+    seen: Instant,
+    since: Instant,
+}
+
+/// A source's key.
+#[derive(Debug)]
+struct Source {
+    revision: u64,
+    /// The gateway that asks it; empty if none does.
+    owner: String,
+}
+
+/// What one gateway knows of its group.
+#[derive(Debug)]
+pub(super) struct Registry {
+    group: String,
+    id: String,
+    /// The revision of the own key.
+    revision: u64,
+    lease_time: Duration,
+    until: Option<Instant>,
+    members: BTreeMap<String, Member>,
+    sources: BTreeMap<String, Source>,
+    held: BTreeSet<String>,
+    linked: Instant,
+    /// Before this nothing is taken.
+    settled: Instant,
+    share: Share,
+}
+
+impl Registry {
+    /// A gateway that has nothing yet. No two gateways may have the same id.
+    pub(super) fn new(group: &str, id: String, now: Instant) -> Self {
+        Self {
+            group: token(group),
+            id,
+            revision: 0,
+            lease_time: Duration::ZERO,
+            until: None,
+            members: BTreeMap::new(),
+            sources: BTreeMap::new(),
+            held: BTreeSet::new(),
+            linked: now,
+            settled: now,
+            share: Share::default(),
+        }
+    }
+
+    /// What this gateway is called.
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// What begins the keys of the group.
+    pub(super) fn group(&self) -> &str {
+        &self.group
+    }
+
+    /// A connection begins. All keys are told again. The bucket may be new: gateways that had leases in the last one may not
+    /// have stopped yet.
+    pub(super) fn connected(&mut self, is_new: bool, lease_time: Duration, now: Instant) {
+        self.members.clear();
+        self.sources.clear();
+        self.linked = now;
+        if is_new {
+            self.settled = now + lease_time;
+        }
+    }
+
+    /// Renews the leases for a time.
+    pub(super) fn renew(&mut self, lease_time: Duration) -> Write {
+        self.lease_time = lease_time;
+        let value = lease_time.as_millis().to_string();
+        Write { key: self.own_key(), value, revision: self.revision }
+    }
+
+    fn own_key(&self) -> String {
+        format!("{}.gateway.{}", self.group, self.id)
+    }
+
+    /// The leases are renewed; `begin` is when that was asked for. They end here well before others may take them.
+    pub(super) fn renewed(&mut self, revision: u64, begin: Instant) {
+        self.revision = revision;
+        self.until = Some(begin + self.lease_time / 4 * 3);
+    }
+
+    /// The own key has another revision: this gateway has written it and had no answer.
+    pub(super) fn correct(&mut self, revision: u64) {
+        self.revision = revision;
+    }
+
+    /// The own key was replaced or is gone: all leases are lost. Whoever has them now may need a lease time to know.
+    pub(super) fn removed(&mut self, id: String, now: Instant) {
+        self.id = id;
+        self.revision = 0;
+        self.until = None;
+        self.held.clear();
+        self.settled = now + self.lease_time;
+    }
+
+    /// A key has a value, because somebody has written it or because this gateway has.
+    pub(super) fn seen(&mut self, key: &str, value: &str, revision: u64, now: Instant) {
+        let Some(rest) = key.strip_prefix(&*self.group).and_then(|rest| rest.strip_prefix('.')) else {
+            return;
+        };
+        if let Some(id) = rest.strip_prefix("gateway.") {
+            self.seen_member(id, value, revision, now);
+        } else if let Some(name) = rest.strip_prefix("source.").and_then(name) {
+            if self.sources.get(&name).is_some_and(|known| known.revision >= revision) {
+                return;
+            }
+            if value == self.id {
+                self.held.insert(name.clone());
+            } else {
+                self.held.remove(&name);
+            }
+            self.sources.insert(name, Source { revision, owner: value.to_owned() });
+        }
+    }
+
+    fn seen_member(&mut self, id: &str, value: &str, revision: u64, now: Instant) {
+        let lease_time = value.parse().ok().map(Duration::from_millis);
+        if id == self.id && revision > self.revision && lease_time.is_none() {
+            // Nothing is asked any more. The next renewal fails, and says what to do.
+            self.until = None;
+            self.held.clear();
+        }
+        let (since, was_alive) = match self.members.get(id) {
+            Some(known) if known.revision >= revision => return,
+            Some(known) => (known.since, known.lease_time.is_some()),
+            None => (now, false),
+        };
+        if was_alive != lease_time.is_some() {
+            // What was learnt of the others no longer holds.
+            self.share = Share::default();
+        }
+        self.members.insert(id.to_owned(), Member { revision, lease_time, seen: now, since });
+    }
+
+    /// The other gateways.
+    pub(super) fn others(&self) -> impl Iterator<Item = &str> {
+        let alive = self.members.iter().filter(|(id, member)| **id != self.id && member.lease_time.is_some());
+        alive.map(|(id, _)| id.as_str())
+    }
+
+    /// Removes gateways that have not renewed their leases, and those that have no connection. Whoever has just come or has
+    /// just connected cannot know about connections.
+    pub(super) fn lapsed(&mut self, unconnected: &BTreeSet<String>, now: Instant) -> Vec<Write> {
+        self.members
+            .retain(|_, member| member.lease_time.is_some() || now.duration_since(member.seen) < FORGOTTEN);
+        let mut writes = Vec::new();
+        for (id, member) in self.members.iter().filter(|(id, _)| **id != self.id) {
+            let Some(lease_time) = member.lease_time else { continue };
+            let is_older = |time: Instant| now.duration_since(time) >= lease_time;
+            let is_gone = unconnected.contains(id) && is_older(member.since) && is_older(self.linked);
+            if is_gone || is_older(member.seen) {
+                let key = format!("{}.gateway.{id}", self.group);
+                writes.push(Write { key, value: String::new(), revision: member.revision });
+            }
+        }
+        writes
+    }
+
+    /// Takes free leases and says which ones others should have.
+    pub(super) fn decide(&mut self, wanted: &[String], now: Instant) -> (Vec<Write>, Vec<String>) {
+        if now < self.settled {
+            return (Vec::new(), Vec::new());
+        }
+        let is_alive = |id: &str| self.members.get(id).is_some_and(|member| member.lease_time.is_some());
+        let is_others = |name: &&String| {
+            self.sources.get(*name).is_some_and(|it| it.owner != self.id && is_alive(&it.owner))
+        };
+        let taken: BTreeSet<String> = wanted.iter().filter(is_others).cloned().collect();
+        let alive: Vec<&String> =
+            self.members.iter().filter(|(_, member)| member.lease_time.is_some()).map(|(id, _)| id).collect();
+        let own = alive.iter().position(|id| **id == self.id).unwrap_or(0);
+        let seen = Seen { members: alive.len(), own, wanted, held: &self.held, taken: &taken };
+        let Decision { take, give } = self.share.decide(&seen);
+        (take.into_iter().map(|name| self.write_source(&name, self.id.clone())).collect(), give)
+    }
+
+    fn write_source(&self, name: &str, owner: String) -> Write {
+        let revision = self.sources.get(name).map_or(0, |source| source.revision);
+        Write { key: format!("{}.source.{}", self.group, token(name)), value: owner, revision }
+    }
+
+    /// Gives a lease back, if this gateway has it.
+    pub(super) fn give_back(&self, name: &str) -> Option<Write> {
+        self.held.contains(name).then(|| self.write_source(name, String::new()))
+    }
+
+    /// The sources whose leases this gateway has, and until when.
+    pub(super) fn held(&self) -> (&BTreeSet<String>, Option<Instant>) {
+        (&self.held, self.until)
+    }
+
+    /// Gateways of the group.
+    pub(super) fn members(&self) -> usize {
+        self.members.values().filter(|member| member.lease_time.is_some()).count()
+    }
+}
+
+/// A name as one token of a key: letters, digits, `-` and `_` as they are, other bytes in hexadecimal behind `=`.
+fn token(name: &str) -> String {
+    let mut token = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        match byte {
+            b'-' | b'_' => token.push(char::from(byte)),
+            byte if byte.is_ascii_alphanumeric() => token.push(char::from(byte)),
+            byte => token.push_str(&format!("={byte:02x}")),
+        }
+    }
+    token
+}
+
+/// The name of a token.
+fn name(token: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(token.len());
+    let mut rest = token.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        rest = behind;
+        if *first != b'=' {
+            bytes.push(*first);
+            continue;
+        }
+        let (digits, behind) = rest.split_at_checked(2)?;
+        rest = behind;
+        bytes.push(u8::from_str_radix(core::str::from_utf8(digits).ok()?, 16).ok()?);
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEASE: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn names_become_tokens_and_come_back() {
+        for text in ["plc", "Line 1.Oven*", "Öl>=", "a-b_c"] {
+            let made = token(text);
+            assert!(
+                made.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_=".contains(&byte)),
+                "{made}"
+            );
+            assert_eq!(name(&made).as_deref(), Some(text));
+        }
+        assert_eq!(token("Line 1.x"), "Line=201=2ex");
+        for wrong in ["=", "=2", "=zz", "=ff"] {
+            assert_eq!(name(wrong), None, "{wrong}");
+        }
+    }
+
+    /// A registry that has joined with revision 1.
+    fn joined(now: Instant) -> Registry {
+        let mut registry = Registry::new("g", "a".to_owned(), now);
+        registry.connected(false, LEASE, now);
+        let write = registry.renew(LEASE);
+        assert_eq!((&*write.key, &*write.value, write.revision), ("g.gateway.a", "1000", 0));
+        registry.renewed(1, now);
+        registry.seen(&write.key, &write.value, 1, now);
+        registry
+    }
+
+    #[test]
+    fn leases_end_here_before_others_may_take_them() {
+        let now = Instant::now();
+        let registry = joined(now);
+        assert_eq!(registry.held().1, Some(now + LEASE / 4 * 3));
+    }
+
+    #[test]
+    fn a_gateway_is_removed_when_its_key_does_not_change() {
+        let now = Instant::now();
+        let mut registry = joined(now);
+        let wanted = ["s".to_owned()];
+        registry.seen("g.gateway.b", "1000", 2, now);
+        registry.seen("g.source.s", "b", 3, now);
+        let none = BTreeSet::new();
+        let late = now + LEASE;
+        assert_eq!(registry.lapsed(&none, late - Duration::from_millis(1)), []);
+        assert_eq!(registry.decide(&wanted, late).0, []);
+        let removal = Write { key: "g.gateway.b".to_owned(), value: String::new(), revision: 2 };
+        assert_eq!(registry.lapsed(&none, late), vec![removal.clone()]);
+        // It has renewed meanwhile: the removal fails, and this is seen.
+        registry.seen("g.gateway.b", "1000", 4, late);
+        assert_eq!(registry.lapsed(&none, late), []);
+        // One that has no connection is removed at once, but not by a gateway that has just connected.
+        let silent = BTreeSet::from(["b".to_owned()]);
+        assert_eq!(registry.lapsed(&silent, late), [Write { revision: 4, ..removal.clone() }]);
+        registry.connected(false, LEASE, late);
+        registry.seen("g.gateway.b", "1000", 5, late);
+        registry.seen("g.source.s", "b", 3, late);
+        assert_eq!(registry.lapsed(&silent, late), []);
+        registry.seen("g.gateway.b", "", 6, late);
+        // What is older comes behind it.
+        registry.seen("g.gateway.b", "1000", 5, late);
+        let take = Write { key: "g.source.s".to_owned(), value: "a".to_owned(), revision: 3 };
+        assert_eq!(registry.decide(&wanted, late).0, [take]);
+    }
+
+    #[test]
+    fn a_gateway_that_was_removed_has_nothing_and_waits() {
+        let now = Instant::now();
+        let mut registry = joined(now);
+        registry.seen("g.source.s", "a", 2, now);
+        assert_eq!(registry.held().0.len(), 1);
+        registry.seen("g.gateway.a", "", 3, now);
+        assert_eq!(registry.held(), (&BTreeSet::new(), None));
+        registry.removed("c".to_owned(), now);
+        let wanted = ["s".to_owned()];
+        assert_eq!(registry.decide(&wanted, now).0, []);
+        assert_eq!(registry.decide(&wanted, now + LEASE).0.len(), 1);
+        assert_eq!(registry.renew(LEASE).revision, 0);
+    }
+
+    #[test]
+    fn keys_of_others_are_left_alone() {
+        let now = Instant::now();
+        let mut registry = joined(now);
+        for key in ["h.source.s", "g.source.=zz", "g.other.s", "g", ""] {
+            registry.seen(key, "a", 9, now);
+        }
+        assert!(registry.held().0.is_empty());
+        assert_eq!(registry.give_back("s"), None);
+    }
+}

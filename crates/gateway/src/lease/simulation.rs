@@ -1,0 +1,491 @@
+//! Gateways that share sources through a simulated bucket, in virtual time: connections are cut and delayed, the server
+//! restarts with or without its keys, gateways are killed, started and stopped for longer than their leases.
+
+use super::bucket::{Bucket, Change, Connect, Keys, lease_time};
+use super::registry::Write;
+use super::{Lease, LeaseConfig, Leases, Unreachable};
+use crate::fault::Fault;
+use core::future::{Future, poll_fn};
+use core::pin::Pin;
+use core::task::Poll;
+use core::time::Duration;
+use futures_util::future::{BoxFuture, join, join_all};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, sleep_until};
+
+const INTERVAL: Duration = Duration::from_millis(500);
+const SOURCES: usize = 6;
+const MS: Duration = Duration::from_millis(1);
+
+struct Random(u64);
+
+impl Random {
+    /// A number below `end`.
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % end
+    }
+}
+
+struct World {
+    random: Random,
+    /// The server's keys; `None` if there is no bucket.
+    keys: Option<BTreeMap<String, (u64, String)>>,
+    log: Vec<(String, String, u64)>,
+    revision: u64,
+    /// Which run of the server this is, and until when it is down.
+    run: u64,
+    down: Instant,
+    /// Gateways that are not reached until then.
+    cut: BTreeMap<usize, Instant>,
+    /// The connections: id, gateway and run.
+    connections: BTreeMap<String, u64>,
+    ids: u64,
+    /// How often a source was asked.
+    asked: [u64; SOURCES],
+}
+
+#[derive(Clone)]
+struct Server(Arc<Mutex<World>>);
+
+impl Server {
+    fn new(seed: u64) -> Self {
+        Self(Arc::new(Mutex::new(World {
+            random: Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
+            keys: None,
+            log: Vec::new(),
+            revision: 0,
+            run: 0,
+            down: Instant::now(),
+            cut: BTreeMap::new(),
+            connections: BTreeMap::new(),
+            ids: 0,
+            asked: [0; SOURCES],
+        })))
+    }
+
+    fn world(&self) -> MutexGuard<'_, World> {
+        self.0.lock().unwrap()
+    }
+
+    fn below(&self, end: u64) -> u64 {
+        self.world().random.below(end)
+    }
+
+    /// The way from a gateway to the server or back. What is cut is not lost, but late.
+    async fn travel(&self, gateway: usize) {
+        sleep(MS * (1 + self.below(10) as u32)).await;
+        loop {
+            let until = self.world().cut.get(&gateway).copied();
+            match until.filter(|until| *until > Instant::now()) {
+                Some(until) => sleep_until(until + MS * self.below(50) as u32).await,
+                None => return,
+            }
+        }
+    }
+
+    fn restart(&self, down: Duration, loses_keys: bool) {
+        let mut world = self.world();
+        world.run += 1;
+        world.down = Instant::now() + down;
+        world.connections.clear();
+        if loses_keys {
+            world.keys = None;
+            world.log.clear();
+            world.revision = 0;
+        }
+    }
+}
+
+struct Wire {
+    server: Server,
+    gateway: usize,
+    id: String,
+    run: u64,
+    at: usize,
+    probed: Arc<Mutex<(Vec<String>, BTreeSet<String>)>>,
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        let mut world = self.server.world();
+        if world.connections.get(&self.id) == Some(&self.run) {
+            world.connections.remove(&self.id);
+        }
+    }
+}
+
+impl Wire {
+    /// Does something at the server, whether the answer is waited for or not.
+    fn ask<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut World) -> T + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, Fault>> {
+        let (server, gateway, run) = (self.server.clone(), self.gateway, self.run);
+        let (answer, answered) = oneshot::channel();
+        tokio::spawn(async move {
+            server.travel(gateway).await;
+            let done = {
+                let mut world = server.world();
+                (world.run == run).then(|| work(&mut world))
+            };
+            server.travel(gateway).await;
+            let _ = answer.send(done.filter(|_| server.world().run == run));
+        });
+        Box::pin(async move { answered.await.ok().flatten().ok_or_else(closed) })
+    }
+}
+
+fn closed() -> Fault {
+    Fault::Closed { target: "server".to_owned() }
+}
+
+impl Bucket for Wire {
+    fn put<'a>(&self, write: &'a Write) -> BoxFuture<'a, Result<Option<u64>, Fault>> {
+        let (write, probed) = (write.clone(), Arc::clone(&self.probed));
+        self.ask(move |world| {
+            let mut probed = probed.lock().unwrap();
+            let (ids, silent) = &mut *probed;
+            silent.extend(ids.drain(..).filter(|id| !world.connections.contains_key(id)));
+            let keys = world.keys.as_mut().unwrap();
+            if keys.get(&write.key).map_or(0, |(revision, _)| *revision) != write.revision {
+                return None;
+            }
+            world.revision += 1;
+            keys.insert(write.key.clone(), (world.revision, write.value.clone()));
+            world.log.push((write.key, write.value, world.revision));
+            Some(world.revision)
+        })
+    }
+
+    fn read<'a>(&self, key: &'a str) -> BoxFuture<'a, Result<Option<Change>, Fault>> {
+        let key = key.to_owned();
+        self.ask(move |world| {
+            let (revision, value) = world.keys.as_ref().unwrap().get(&key)?.clone();
+            Some(Change { key, value, revision })
+        })
+    }
+
+    fn next(&mut self) -> BoxFuture<'_, Result<Change, Fault>> {
+        Box::pin(async {
+            loop {
+                {
+                    let world = self.server.world();
+                    if world.run != self.run {
+                        return Err(closed());
+                    }
+                    if let Some((key, value, revision)) = world.log.get(self.at).cloned() {
+                        self.at += 1;
+                        return Ok(Change { key, value, revision });
+                    }
+                }
+                sleep(MS).await;
+            }
+        })
+    }
+
+    fn probe<'a>(&self, ids: &'a [String]) -> BoxFuture<'a, Result<(), Fault>> {
+        *self.probed.lock().unwrap() = (ids.to_vec(), BTreeSet::new());
+        Box::pin(core::future::ready(Ok(())))
+    }
+
+    fn unconnected(&mut self) -> BTreeSet<String> {
+        core::mem::take(&mut self.probed.lock().unwrap().1)
+    }
+}
+
+struct Connector {
+    server: Server,
+    gateway: usize,
+}
+
+impl Connect for Connector {
+    type Bucket = Wire;
+
+    fn describe(&self) -> String {
+        "simulated".to_owned()
+    }
+
+    fn connect<'a>(&'a self, _: &'a str, id: &'a str) -> BoxFuture<'a, Result<(Wire, bool), Fault>> {
+        Box::pin(async move {
+            self.server.travel(self.gateway).await;
+            let (run, is_new) = {
+                let mut world = self.server.world();
+                if world.down > Instant::now() {
+                    return Err(closed());
+                }
+                let (run, is_new) = (world.run, world.keys.is_none());
+                world.keys.get_or_insert_default();
+                world.connections.insert(id.to_owned(), run);
+                (run, is_new)
+            };
+            let (server, id) = (self.server.clone(), id.to_owned());
+            Ok((Wire { server, gateway: self.gateway, id, run, at: 0, probed: Arc::default() }, is_new))
+        })
+    }
+
+    fn name(&self) -> String {
+        let mut world = self.server.world();
+        world.ids += 1;
+        format!("{:04}", world.ids)
+    }
+}
+
+/// Until when a process is stopped.
+type Stopped = Arc<Mutex<Instant>>;
+
+/// Runs something except while it is stopped.
+async fn stoppable(stopped: Stopped, run: impl Future<Output = ()>) {
+    let mut run = Box::pin(run);
+    let mut wake: Option<Pin<Box<tokio::time::Sleep>>> = None;
+    poll_fn(move |context| {
+        let until = *stopped.lock().unwrap();
+        if until > Instant::now() {
+            let sleeps = wake.insert(Box::pin(sleep_until(until)));
+            if sleeps.as_mut().poll(context).is_pending() {
+                return Poll::Pending;
+            }
+        }
+        run.as_mut().poll(context)
+    })
+    .await;
+}
+
+struct Gateway {
+    task: JoinHandle<()>,
+    stopped: Stopped,
+    /// For looking only.
+    leases: Vec<Lease>,
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Gateway {
+    fn start(server: &Server, gateway: usize) -> Self {
+        let leases = Leases::default();
+        let lease = |at: usize| leases.lease(&format!("source {at}"), Some(INTERVAL));
+        let sources = (0..SOURCES).map(|at| ask(server.clone(), at, lease(at)));
+        let cluster = Box::new(Keys::new(Connector { server: server.clone(), gateway }, "plant"));
+        let config = LeaseConfig { cluster, check_every: None, unreachable: Unreachable::Stop };
+        let run = join(leases.clone().keep(config), join_all(sources));
+        let stopped = Arc::new(Mutex::new(Instant::now()));
+        let run = stoppable(Arc::clone(&stopped), async {
+            run.await;
+        });
+        Self { task: tokio::spawn(run), stopped, leases: (0..SOURCES).map(lease).collect() }
+    }
+
+    fn is_running(&self) -> bool {
+        *self.stopped.lock().unwrap() <= Instant::now()
+    }
+
+    fn has(&self, source: usize) -> bool {
+        self.is_running() && self.leases[source].is_held()
+    }
+
+    fn count(&self) -> usize {
+        (0..SOURCES).filter(|source| self.has(*source)).count()
+    }
+}
+
+/// A source that is asked.
+async fn ask(server: Server, source: usize, mut lease: Lease) {
+    loop {
+        let running = lease.held().await;
+        let run = async {
+            loop {
+                server.world().asked[source] += 1;
+                sleep(INTERVAL).await;
+            }
+        };
+        let outcome: Option<()> = lease.guard(run).await;
+        assert!(outcome.is_none());
+        drop(running);
+    }
+}
+
+/// What was seen of the gateways.
+#[derive(Debug, Default)]
+struct Seen {
+    /// For how long each source was asked by two gateways in a row, and the longest time.
+    twice: [Duration; SOURCES],
+    twice_max: Duration,
+    /// The same of no gateway.
+    none: [Duration; SOURCES],
+    none_max: Duration,
+}
+
+impl Seen {
+    /// Looks for some time.
+    async fn look(&mut self, gateways: &[Option<Gateway>], time: Duration) {
+        let step = 5 * MS;
+        let end = Instant::now() + time;
+        while Instant::now() < end {
+            for source in 0..SOURCES {
+                let count = gateways.iter().flatten().filter(|it| it.has(source)).count();
+                let count_up = |is_so: bool, time: &mut Duration, max: &mut Duration| {
+                    *time = if is_so { *time + step } else { Duration::ZERO };
+                    *max = (*max).max(*time);
+                };
+                count_up(count > 1, &mut self.twice[source], &mut self.twice_max);
+                count_up(count == 0, &mut self.none[source], &mut self.none_max);
+            }
+            sleep(step).await;
+        }
+    }
+}
+
+fn counts(gateways: &[Option<Gateway>]) -> Vec<usize> {
+    gateways.iter().flatten().map(Gateway::count).collect()
+}
+
+/// As many worlds as the environment asks for.
+fn seeds(default: u64) -> core::ops::RangeInclusive<u64> {
+    let count = std::env::var("TAKTWERK_LEASE_SEEDS").ok().and_then(|text| text.parse().ok());
+    1..=count.unwrap_or(default)
+}
+
+fn within(time: impl Future<Output = ()>) {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_time().start_paused(true).build().unwrap().block_on(time);
+}
+
+#[test]
+fn each_gateway_has_its_share() {
+    for seed in seeds(6) {
+        within(async move {
+            let server = Server::new(seed);
+            let mut gateways = vec![Some(Gateway::start(&server, 0)), None, None];
+            let mut seen = Seen::default();
+            seen.look(&gateways, 2 * lease_time(INTERVAL / 2)).await;
+            assert_eq!(counts(&gateways), [6], "seed {seed}: one has everything");
+            gateways[1] = Some(Gateway::start(&server, 1));
+            gateways[2] = Some(Gateway::start(&server, 2));
+            seen.look(&gateways, Duration::from_secs(10)).await;
+            assert_eq!(counts(&gateways), [2, 2, 2], "seed {seed}");
+            assert_eq!(seen.twice_max, Duration::ZERO, "seed {seed}: {seen:?}");
+            // One ends; the others share what it had.
+            gateways[(seed % 3) as usize] = None;
+            seen.look(&gateways, Duration::from_secs(10)).await;
+            assert_eq!(counts(&gateways), [3, 3], "seed {seed}");
+            assert_eq!(seen.twice_max, Duration::ZERO, "seed {seed}: {seen:?}");
+        });
+    }
+}
+
+#[test]
+fn a_killed_gateway_is_replaced_within_two_intervals() {
+    for seed in seeds(10) {
+        within(async move {
+            let server = Server::new(seed);
+            let mut gateways: Vec<_> = (0..2).map(|at| Some(Gateway::start(&server, at))).collect();
+            let mut seen = Seen::default();
+            seen.look(&gateways, Duration::from_secs(8)).await;
+            assert_eq!(counts(&gateways), [3, 3], "seed {seed}");
+            seen = Seen::default();
+            seen.look(&gateways, Duration::from_millis(server.below(500))).await;
+            gateways[0] = None;
+            seen.look(&gateways, 3 * INTERVAL).await;
+            assert_eq!(counts(&gateways), [6], "seed {seed}");
+            assert!(seen.none_max < 2 * INTERVAL, "seed {seed}: {seen:?}");
+            assert_eq!(seen.twice_max, Duration::ZERO, "seed {seed}: {seen:?}");
+        });
+    }
+}
+
+#[test]
+fn a_gateway_that_is_stopped_for_longer_than_its_lease_asks_nothing_when_it_goes_on() {
+    for seed in seeds(10) {
+        within(async move {
+            let server = Server::new(seed);
+            let gateways: Vec<_> = (0..2).map(|at| Some(Gateway::start(&server, at))).collect();
+            let mut seen = Seen::default();
+            seen.look(&gateways, Duration::from_secs(8)).await;
+            let resumes = Instant::now() + Duration::from_secs(5);
+            *gateways[0].as_ref().unwrap().stopped.lock().unwrap() = resumes;
+            seen.look(&gateways, Duration::from_millis(4900)).await;
+            assert_eq!(counts(&gateways), [0, 6], "seed {seed}");
+            // Its machine may be gone, so the lease has to expire first.
+            assert!(seen.none_max < lease_time(INTERVAL / 2) + INTERVAL, "seed {seed}: {seen:?}");
+            let before: u64 = server.world().asked.iter().sum();
+            seen.look(&gateways, Duration::from_secs(1)).await;
+            let after: u64 = server.world().asked.iter().sum();
+            assert!(after - before <= 6 * 3, "seed {seed}: {}", after - before);
+            seen.look(&gateways, Duration::from_secs(8)).await;
+            assert_eq!(counts(&gateways), [3, 3], "seed {seed}");
+            assert_eq!(seen.twice_max, Duration::ZERO, "seed {seed}: {seen:?}");
+        });
+    }
+}
+
+#[test]
+fn a_short_restart_of_the_server_stops_nothing() {
+    within(async {
+        let server = Server::new(7);
+        let gateways: Vec<_> = (0..2).map(|at| Some(Gateway::start(&server, at))).collect();
+        let mut seen = Seen::default();
+        seen.look(&gateways, Duration::from_secs(8)).await;
+        seen = Seen::default();
+        server.restart(Duration::from_millis(100), false);
+        seen.look(&gateways, Duration::from_secs(8)).await;
+        assert_eq!((seen.none_max, seen.twice_max), (Duration::ZERO, Duration::ZERO));
+        assert_eq!(counts(&gateways), [3, 3]);
+        // Without its keys nobody knows who asks what: everything stops before anything is taken.
+        server.restart(Duration::from_millis(100), true);
+        seen.look(&gateways, Duration::from_secs(8)).await;
+        assert!(seen.none_max > Duration::ZERO);
+        assert_eq!(seen.twice_max, Duration::ZERO);
+        assert_eq!(counts(&gateways), [3, 3]);
+    });
+}
+
+/// Whatever happens, no source is asked twice for longer than one interval, and all are asked when it is over.
+#[test]
+fn random_worlds() {
+    for seed in seeds(16) {
+        within(async move {
+            let server = Server::new(seed);
+            let mut gateways: Vec<_> = (0..3).map(|at| Some(Gateway::start(&server, at))).collect();
+            let mut seen = Seen::default();
+            for _ in 0..15 {
+                let at = server.below(3) as usize;
+                let time = MS * server.below(3000) as u32;
+                match server.below(6) {
+                    0 => gateways[at] = None,
+                    1 | 2 => {
+                        server.world().cut.insert(at, Instant::now() + time);
+                    }
+                    3 => server.restart(time, server.below(4) == 0),
+                    4 => {
+                        if let Some(gateway) = &gateways[at] {
+                            *gateway.stopped.lock().unwrap() = Instant::now() + time;
+                        }
+                    }
+                    _ => {}
+                }
+                let pause = MS * server.below(2000) as u32;
+                seen.look(&gateways, pause).await;
+                if gateways[at].is_none() && server.below(2) == 0 {
+                    gateways[at] = Some(Gateway::start(&server, at));
+                }
+            }
+            assert!(seen.twice_max <= INTERVAL, "seed {seed}: {seen:?}");
+            gateways.resize_with(3, || None);
+            for (at, gateway) in gateways.iter_mut().enumerate() {
+                gateway.get_or_insert_with(|| Gateway::start(&server, at));
+            }
+            seen.look(&gateways, Duration::from_secs(20)).await;
+            assert_eq!(counts(&gateways).iter().sum::<usize>(), SOURCES, "seed {seed}: {seen:?}");
+            assert!(seen.twice_max <= INTERVAL, "seed {seed}: {seen:?}");
+        });
+    }
+}

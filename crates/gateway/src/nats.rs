@@ -1,0 +1,96 @@
+//! A NATS server of a destination or of leases: its settings, and connections to it.
+
+use crate::connect::{host_and_port, is_local};
+use crate::fault::Fault;
+use crate::fields::{Fields, Mistake};
+use async_nats::{Client, ConnectOptions};
+use core::time::Duration;
+use std::path::PathBuf;
+
+/// Where the server is, and how to get in.
+pub(crate) struct NatsServer {
+    address: String,
+    target: String,
+    is_tls: bool,
+    ca_file: Option<PathBuf>,
+    user: Option<(String, PathBuf)>,
+    credentials_file: Option<PathBuf>,
+}
+
+impl NatsServer {
+    /// Takes `user`, `password_file`, `allow_plaintext_password`, `credentials_file` and `ca_file` from settings whose `url`
+    /// stands in a line.
+    pub(crate) fn take(fields: &mut Fields, (line, url): (usize, &str)) -> Result<Self, Mistake> {
+        let (is_tls, rest) = match (url.strip_prefix("nats://"), url.strip_prefix("tls://")) {
+            (Some(rest), _) => (false, rest),
+            (None, Some(rest)) => (true, rest),
+            (None, None) => (false, ""),
+        };
+        let Some((host, port)) = host_and_port(rest.trim_end_matches('/'), 4222) else {
+            let hint =
+                "write \"nats://host:4222\", or \"tls://host:4222\"; the user has a setting of its own";
+            return Err(fields.mistake_in(line, "url", "this is no URL of a NATS server", hint));
+        };
+        let folder = fields.path().parent().map(PathBuf::from).unwrap_or_default();
+        let user = match (fields.text("user")?, fields.text("password_file")?) {
+            (Some(user), Some(file)) => Some((user, folder.join(file))),
+            (None, None) => None,
+            _ => {
+                let hint = "set user and password_file";
+                return Err(fields.mistake("a user needs a name and a password", hint));
+            }
+        };
+        let is_open = fields.flag("allow_plaintext_password")?.unwrap_or(false);
+        if user.is_some() && !is_tls && !is_local(&host) && !is_open {
+            let hint = "use tls://, or set allow_plaintext_password = true on a trusted network";
+            return Err(fields.mistake("the password would cross the network readably", hint));
+        }
+        let target = crate::connect::target(&host, port);
+        Ok(Self {
+            address: format!("{}://{target}", if is_tls { "tls" } else { "nats" }),
+            target,
+            is_tls,
+            ca_file: crate::tls::take_ca(fields)?,
+            user,
+            credentials_file: fields.text("credentials_file")?.map(|file| folder.join(file)),
+        })
+    }
+
+    /// Host and port.
+    pub(crate) fn target(&self) -> &str {
+        &self.target
+    }
+
+    /// An error as a fault of this server.
+    pub(crate) fn failed(&self, error: &dyn core::fmt::Display) -> Fault {
+        let told = error.to_string();
+        Fault::other(self.target.as_str(), crate::tls::advice(&told).unwrap_or(&told))
+    }
+
+    /// Connects. `set` adds what is not the user's to choose.
+    pub(crate) async fn connect(
+        &self,
+        deadline: Duration,
+        set: impl FnOnce(ConnectOptions) -> ConnectOptions,
+    ) -> Result<Client, Fault> {
+        let mut options = set(ConnectOptions::new().connection_timeout(deadline));
+        if self.is_tls {
+            let config = crate::tls::client(self.ca_file.as_deref())?;
+            options = options.require_tls(true).tls_client_config((*config).clone());
+        }
+        if let Some((user, file)) = &self.user {
+            let password = taktwerk_config::file::read_text(file, 4096);
+            let password = password.map_err(|error| Fault::connect(file.display().to_string(), &error))?;
+            options =
+                options.user_and_password(user.clone(), password.trim_end_matches(['\r', '\n']).to_owned());
+        }
+        if let Some(file) = &self.credentials_file {
+            let text = taktwerk_config::file::read_text(file, 64 << 10);
+            let text = text.map_err(|error| Fault::connect(file.display().to_string(), &error))?;
+            options = options
+                .credentials(&text)
+                .map_err(|error| Fault::connect(file.display().to_string(), &error))?;
+        }
+        options.connect(&self.address).await.map_err(|error| self.failed(&error))
+    }
+}

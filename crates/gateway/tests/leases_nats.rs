@@ -1,0 +1,86 @@
+//! Gateways that share sources by keys in NATS, of which one is killed and one is stopped. Without a NATS server the test says
+//! so and ends.
+
+#![cfg(feature = "nats")]
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and says what it measures
+
+mod device;
+mod group;
+mod nats;
+mod stand;
+
+use device::Device;
+use group::{Gateway, INTERVAL, SOURCES, node, until};
+use nats::Server;
+use stand::MS;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::time::sleep;
+
+/// Not a test of its own: what a child process runs, until it is killed.
+#[tokio::test(flavor = "multi_thread")]
+async fn child() {
+    group::child().await;
+}
+
+async fn share(one: &Gateway, two: &Gateway) -> Duration {
+    until("they share", async || one.fresh().await == 3 && two.fresh().await == 3).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_that_is_killed_is_replaced_and_one_that_was_stopped_writes_nothing() {
+    let Some(program) = nats::program() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let server = Server::start(&program, folder.path(), port);
+    let devices: Vec<Arc<Device>> = (0..SOURCES).map(|_| Device::start(4)).collect();
+    let text = group::text(&devices, &format!("url = \"nats://127.0.0.1:{port}\"\n"));
+    let mut one = Gateway::start(&text).await;
+    until("the first one asks everything", async || one.fresh().await == SOURCES).await;
+    let two = Gateway::start(&text).await;
+    share(&one, &two).await;
+    // Each device is asked by one of them: never much more often than its interval has it.
+    let asked = || devices.iter().map(|device| device.asked()).collect::<Vec<_>>();
+    let before = asked();
+    let begin = Instant::now();
+    sleep(1500 * MS).await;
+    let most = (begin.elapsed().as_secs_f64() / INTERVAL.as_secs_f64()).ceil() as usize + 1;
+    for (after, before) in asked().iter().zip(&before) {
+        assert!((1..=most).contains(&(after - before)), "{} of {most}", after - before);
+    }
+    one.kill();
+    let took = until("the other one asks everything", async || two.fresh().await == SOURCES).await;
+    println!("everything was fresh {took:?} after the kill, with an interval of {INTERVAL:?}");
+    // One more comes, and is stopped for longer than its leases.
+    let three = Gateway::start(&text).await;
+    share(&two, &three).await;
+    let mut stopped = None;
+    for source in 0..SOURCES {
+        if three.is_fresh(source).await {
+            stopped = Some(source);
+        }
+    }
+    let source = stopped.unwrap();
+    three.signal("STOP");
+    let took = until("the other one asks everything", async || two.fresh().await == SOURCES).await;
+    println!("everything was fresh {took:?} after the stop");
+    // What is written to it meanwhile does not reach the device when it goes on.
+    let client = three.client.clone();
+    let write = tokio::spawn(async move { client.write(&*node(source), 4711u16).await });
+    sleep(100 * MS).await;
+    three.signal("CONT");
+    // It may be taken before the gateway knows, and is thrown away then.
+    let _ = write.await.unwrap();
+    share(&two, &three).await;
+    assert_ne!(devices[source].holding.lock().unwrap()[0], 4711);
+    for source in 0..SOURCES {
+        let is_own = three.is_fresh(source).await;
+        assert_eq!(three.client.write(&*node(source), 4712u16).await.is_ok(), is_own, "{source}");
+    }
+    // A server that restarts keeps the leases.
+    drop(server);
+    let _server = Server::start(&program, folder.path(), port);
+    sleep(INTERVAL).await;
+    share(&two, &three).await;
+}

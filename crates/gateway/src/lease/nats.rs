@@ -249,3 +249,39 @@ impl Connect for Nats {
         format!("{:016x}", u64::from_be_bytes(random))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::fields::{Mistake, Sections};
+    use crate::lease::LeaseConfig;
+    use std::path::Path;
+
+    fn take(more: &str) -> Result<LeaseConfig, Mistake> {
+        let text = format!("[lease]\ngroup = \"plant\"\n{more}");
+        LeaseConfig::take(&mut Sections::parse(Path::new("g"), &text).unwrap().lease.unwrap())
+    }
+
+    #[test]
+    fn a_section_names_the_server_and_the_bucket() {
+        let taken = take("url = \"nats://broker\"\n").unwrap();
+        assert_eq!(taken.cluster.describe(), "NATS broker:4222, bucket taktwerk-leases");
+        assert!(taken.cluster.keeps_leases());
+        let taken = take("url = \"tls://broker:4443\"\nbucket = \"a-b\"\nreplicas = 3\n").unwrap();
+        assert_eq!(taken.cluster.describe(), "NATS broker:4443, bucket a-b");
+        for (text, key, said) in [
+            ("url = \"nats://user:secret@broker\"\n", "url", "this is no URL of a NATS server"),
+            ("url = \"nats://broker\"\nbucket = \"a.b\"\n", "bucket", "\"a.b\" is no name"),
+            ("url = \"nats://broker\"\nreplicas = 6\n", "replicas", "the number does not fit"),
+            (
+                "url = \"nats://broker\"\nuser = \"a\"\npassword_file = \"p\"\n",
+                "",
+                "cross the network readably",
+            ),
+            ("url = \"nats://broker\"\nbuckte = \"a\"\n", "buckte", "there is no such setting"),
+        ] {
+            let mistake = take(text).unwrap_err();
+            assert_eq!(mistake.key, key, "{mistake}");
+            assert!(mistake.to_string().contains(said), "{mistake}");
+        }
+    }
+}

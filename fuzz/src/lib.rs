@@ -44,6 +44,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("jwt", targets::token::jwt),
     ("nodeset_xml", targets::nodeset::xml),
     ("node_id_text", targets::text::node_id),
+    ("event_condition", targets::text::event_condition),
     ("numeric_range", targets::text::numeric_range),
     ("x509_certificate", targets::certificate::x509),
     ("x509_revocation_list", targets::certificate::revocation_list),

@@ -102,7 +102,7 @@ macro_rules! replays {
 
 replays! {
     decode_variant, decode_any_structure, decode_extension_object, decode_dynamic_structure, chunk_reader_server, chunk_reader_client,
-    server_bytes, server_requests, server_sessions, alarm_methods, alarm_stored, file_methods, durable_log, history_stored, history_requests, query_requests, client_responses, client_secured, secure_chunk, encrypted_secret, jwt, nodeset_xml, node_id_text, numeric_range,
+    server_bytes, server_requests, server_sessions, alarm_methods, alarm_stored, file_methods, durable_log, history_stored, history_requests, query_requests, client_responses, client_secured, secure_chunk, encrypted_secret, jwt, nodeset_xml, node_id_text, event_condition, numeric_range,
     x509_certificate, x509_revocation_list, x509_request, certificate_validation,
     pubsub_uadp, pubsub_json, pubsub_discovery, pubsub_action, pubsub_configuration,
     gateway_queue, gateway_mqtt, gateway_program, gateway_text, gateway_can, gateway_modbus, gateway_configuration,

@@ -433,6 +433,18 @@ fn nodeset_xml() -> Seeds {
     numbered(values.iter().map(|value| NODE_SET.replace('@', value).into_bytes()))
 }
 
+fn event_condition() -> Seeds {
+    let texts = [
+        "severity >= 500 and message like '%pump%'",
+        "not (EnabledState/Id = false or 2:Pressure between -1.5 and 3e4)",
+        "relatedto (i=2004, relatedto (i=58, i=61, i=35, 0, true, false), i=47, 1) and inview 'ns=2;s=North wing'",
+        "SourceNode = ns=2;s=Pump or Severity in (1, 2, 3)",
+        "BranchId is not null and oftype i=2915",
+        "Message not like 'it''s%' and Retain",
+    ];
+    numbered(texts.iter().map(|text| text.as_bytes().to_vec()))
+}
+
 fn node_id_text() -> Seeds {
     let texts = [
         "i=85",
@@ -521,6 +533,7 @@ fn write_seeds() {
         ("client_secured", client_secured()),
         ("nodeset_xml", nodeset_xml()),
         ("node_id_text", node_id_text()),
+        ("event_condition", event_condition()),
         ("numeric_range", numeric_range()),
         ("x509_certificate", certificates("der")),
         ("x509_revocation_list", certificates("crl")),

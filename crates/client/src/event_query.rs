@@ -3,9 +3,15 @@
 //!
 //! # Conditions
 //! Comparisons with `=`, `!=`, `<`, `<=`, `>`, `>=`; `like 'pattern'`; `between 1 and 10`; `in (1, 2, 3)`; `is null`,
-//! `is not null`; `oftype i=2915`; `and`, `or`, `not` and parentheses. A field is a path of BrowseNames:
-//! `Severity`, `EnabledState/Id`, `2:Pressure`. The names of the standard fields may be written in lower case. Values are
-//! numbers, texts in single quotes, `true`, `false`, and NodeIds.
+//! `is not null`; `oftype i=2915`; `inview ns=2;i=5`; `relatedto (i=2004, i=2041, i=47, 1)`; `and`, `or`, `not` and
+//! parentheses. A field is a path of BrowseNames: `Severity`, `EnabledState/Id`, `2:Pressure`. The names of the standard
+//! fields may be written in lower case. Values are numbers, texts in single quotes, `true`, `false`, and NodeIds. A NodeId
+//! with a space in it is written in single quotes behind `oftype`, `inview` and in `relatedto`.
+//!
+//! `relatedto (source, target, reference, hops)` takes the type of the source, the type of the target or another
+//! `relatedto` that holds for the target, the ReferenceType, and how many references to follow, 0 for any number. `true` or
+//! `false` may follow twice: whether subtypes of the types count, and subtypes of the ReferenceType (Part 4 §7.7.3).
+//! Without them the server decides.
 
 use core::fmt;
 use taktwerk_schema::ids::object_type_ids;
@@ -20,6 +26,8 @@ const NODE_ID: u32 = 1;
 const VALUE: u32 = 13;
 /// Deepest nesting of parentheses and `not`.
 const DEPTH_MAX: usize = 50;
+/// Source, target, ReferenceType, hops, and whether subtypes of the types and of the ReferenceType count.
+const RELATED_TO_OPERANDS_MAX: usize = 6;
 
 /// The standard fields whose names may be written in lower case.
 const STANDARD: [&str; 20] = [
@@ -76,6 +84,33 @@ impl EventQuery {
         self.filter.select_clauses.push(operand(name));
         self.names.push(name.to_owned());
         self
+    }
+
+    /// Selects a field of an event type by its path.
+    #[must_use]
+    pub fn select_of(mut self, event_type: &NodeId, path: Vec<QualifiedName>) -> Self {
+        self.names.push(path.iter().map(ToString::to_string).collect::<Vec<_>>().join("/"));
+        self.filter.select_clauses.push(SimpleAttributeOperand {
+            type_definition_id: event_type.clone(),
+            browse_path: path,
+            attribute_id: VALUE,
+            ..SimpleAttributeOperand::default()
+        });
+        self
+    }
+
+    /// Reports only events of a type and its subtypes that a condition is true for; an empty one always is.
+    ///
+    /// # Errors
+    /// The text is no condition.
+    pub fn of_type(mut self, event_type: NodeId, condition: &str) -> Result<Self, EventQueryError> {
+        let of_type = Node::Operator(Op::OF_TYPE, vec![Node::Literal(event_type.into())]);
+        let both = match condition_of(condition, &|name| Ok(operand(name)))? {
+            Some(other) => Node::Operator(Op::AND, vec![of_type, other]),
+            None => of_type,
+        };
+        self.filter.where_clause = both.into_filter();
+        Ok(self)
     }
 
     /// Reports only events that a condition is true for.
@@ -138,18 +173,24 @@ pub fn parse_with(
     text: &str,
     field: &dyn Fn(&str) -> Result<SimpleAttributeOperand, String>,
 ) -> Result<ContentFilter, EventQueryError> {
+    Ok(condition_of(text, field)?.map(Node::into_filter).unwrap_or_default())
+}
+
+/// Reads a condition; `None` for an empty text.
+fn condition_of(
+    text: &str,
+    field: &dyn Fn(&str) -> Result<SimpleAttributeOperand, String>,
+) -> Result<Option<Node>, EventQueryError> {
     let end = text.chars().count() + 1;
     let mut parser = Parser { tokens: tokens(text)?, at: 0, end, depth: 0, field };
     if parser.tokens.is_empty() {
-        return Ok(ContentFilter::default());
+        return Ok(None);
     }
     let condition = parser.any()?;
     if let Some((at, token)) = parser.tokens.get(parser.at) {
         return Err(EventQueryError { at: *at, what: format!("'{token}' is too much") });
     }
-    let mut elements = Vec::new();
-    condition.write(&mut elements);
-    Ok(ContentFilter { elements })
+    Ok(Some(condition))
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -253,6 +294,12 @@ enum Node {
 }
 
 impl Node {
+    fn into_filter(self) -> ContentFilter {
+        let mut elements = Vec::new();
+        self.write(&mut elements);
+        ContentFilter { elements }
+    }
+
     /// Appends the element of an operator, with those below it behind it. Returns its index.
     fn write(&self, elements: &mut Vec<ContentFilterElement>) -> u32 {
         let Self::Operator(operator, operands) = self else { return 0 };
@@ -343,7 +390,11 @@ impl Parser<'_> {
         } else if self.sign("(") {
             self.any().and_then(|node| self.expect(")").map(|()| node))
         } else if self.word("oftype") {
-            self.of_type()
+            self.with_node(Op::OF_TYPE)
+        } else if self.word("inview") {
+            self.with_node(Op::IN_VIEW)
+        } else if self.word("relatedto") {
+            self.related_to()
         } else {
             self.comparison()
         };
@@ -351,14 +402,71 @@ impl Parser<'_> {
         result
     }
 
-    fn of_type(&mut self) -> Result<Node, EventQueryError> {
+    /// An operator whose only operand is a NodeId.
+    fn with_node(&mut self, operator: Op) -> Result<Node, EventQueryError> {
+        Ok(Node::Operator(operator, vec![self.node_id()?]))
+    }
+
+    fn related_to(&mut self) -> Result<Node, EventQueryError> {
+        self.expect("(")?;
+        let mut operands = vec![self.node_id()?];
+        self.expect(",")?;
+        operands.push(self.related_target()?);
+        self.expect(",")?;
+        operands.push(self.node_id()?);
+        self.expect(",")?;
+        operands.push(self.hops()?);
+        while operands.len() < RELATED_TO_OPERANDS_MAX && self.sign(",") {
+            operands.push(self.flag()?);
+        }
+        self.expect(")")?;
+        Ok(Node::Operator(Op::RELATED_TO, operands))
+    }
+
+    /// The target of a relation: a type, or another relation.
+    fn related_target(&mut self) -> Result<Node, EventQueryError> {
+        if !self.word("relatedto") {
+            return self.node_id();
+        }
+        if self.depth >= DEPTH_MAX {
+            return self.error("the condition nests too deep");
+        }
+        self.depth += 1;
+        let nested = self.related_to();
+        self.depth -= 1;
+        nested
+    }
+
+    fn node_id(&mut self) -> Result<Node, EventQueryError> {
         let id = match self.tokens.get(self.at) {
-            Some((_, Token::Word(word))) => word.parse::<NodeId>().ok(),
+            Some((_, Token::Word(text) | Token::Text(text))) => text.parse::<NodeId>().ok(),
             _ => None,
         };
         let Some(id) = id else { return self.error("a NodeId is missing, such as i=2915") };
         self.at += 1;
-        Ok(Node::Operator(Op::OF_TYPE, vec![Node::Literal(id.into())]))
+        Ok(Node::Literal(id.into()))
+    }
+
+    fn hops(&mut self) -> Result<Node, EventQueryError> {
+        let hops = match self.tokens.get(self.at) {
+            Some((_, Token::Word(word))) => word.parse::<u32>().ok(),
+            _ => None,
+        };
+        let Some(hops) = hops else {
+            return self
+                .error("the number of references to follow is missing, such as 1, or 0 for any number");
+        };
+        self.at += 1;
+        Ok(Node::Literal(hops.into()))
+    }
+
+    fn flag(&mut self) -> Result<Node, EventQueryError> {
+        for (word, value) in [("true", true), ("false", false)] {
+            if self.word(word) {
+                return Ok(Node::Literal(value.into()));
+            }
+        }
+        self.error("write true or false: whether subtypes count")
     }
 
     fn comparison(&mut self) -> Result<Node, EventQueryError> {
@@ -450,6 +558,7 @@ fn literal(word: &str) -> Option<Variant> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     /// A filter as text again, to compare with.
     fn shown(filter: &ContentFilter, index: usize) -> String {
@@ -486,6 +595,13 @@ mod tests {
         assert_eq!(read("EnabledState/Id != false"), "7(0(EnabledState/Id, false))");
         assert_eq!(read("BranchId is not null"), "7(1(BranchId))");
         assert_eq!(read("oftype i=2915"), "14(i=2915)");
+        assert_eq!(read("oftype 'ns=2;s=Pump stopped'"), "14(ns=2;s=Pump stopped)");
+        assert_eq!(read("severity > 1 and not InView ns=2;i=5"), "10(2(Severity, 1), 7(13(ns=2;i=5)))");
+        assert_eq!(read("relatedto (i=2004, ns=2;i=7, i=47, 1)"), "15(i=2004, ns=2;i=7, i=47, 1)");
+        assert_eq!(
+            read("RelatedTo(i=58, relatedto(i=61, i=62, i=35, 0), i=47, 2, true, false) or a"),
+            "11(15(i=58, 15(i=61, i=62, i=35, 0), i=47, 2, true, false), 0(a, true))"
+        );
         assert_eq!(read("SourceNode = ns=2;s=Pump"), "0(SourceNode, ns=2;s=Pump)");
         assert_eq!(read("Message not like 'it''s%'"), "7(6(Message, it's%))");
         assert!(parse("  ").unwrap().elements.is_empty());
@@ -500,6 +616,14 @@ mod tests {
         assert_eq!(error("(a = 1").at, 7);
         assert!(error("a like").what.contains("missing"));
         assert!(error("oftype pump").what.contains("NodeId"));
+        assert!(error("inview").what.contains("NodeId"));
+        assert_eq!(error("relatedto i=1").at, 11);
+        assert_eq!(error("relatedto (i=1, i=2, i=3)").at, 25);
+        assert!(error("relatedto (i=1, i=2, i=3, -1)").what.contains("references to follow"));
+        assert!(error("relatedto (i=1, i=2, i=3, 1, 2)").what.contains("true or false"));
+        assert!(error("relatedto (i=1, i=2, i=3, 1, true, true, true)").what.contains("')'"));
+        let nested = "relatedto (i=1, ".repeat(100) + "i=2" + &", i=3, 1)".repeat(100);
+        assert!(error(&nested).what.contains("deep"));
         assert!(error(&"not ".repeat(100)).what.contains("deep"));
     }
 
@@ -517,6 +641,20 @@ mod tests {
     }
 
     #[test]
+    fn a_type_and_a_condition_are_both_wanted() {
+        let of_type = |condition: &str| {
+            let query = EventQuery::new().of_type(NodeId::numeric(2, 5), condition).unwrap();
+            shown(&query.event_filter().where_clause, 0)
+        };
+        assert_eq!(of_type(""), "14(ns=2;i=5)");
+        assert_eq!(of_type("a = 1 or b"), "10(14(ns=2;i=5), 11(0(a, 1), 0(b, true)))");
+        let path = vec![QualifiedName::new(2, "A"), QualifiedName::new(0, "Id")];
+        let query = EventQuery::new().select_of(&NodeId::numeric(2, 5), path.clone());
+        assert_eq!(query.names(), ["2:A/Id"]);
+        assert_eq!(query.event_filter().select_clauses[0].browse_path, path);
+    }
+
+    #[test]
     fn a_query_knows_its_names() {
         let query =
             EventQuery::new().select("severity").select("ConditionId").filter("severity > 1").unwrap();
@@ -524,5 +662,65 @@ mod tests {
         let clauses = &query.event_filter().select_clauses;
         assert_eq!(clauses[0].browse_path[0].name.as_str(), "Severity");
         assert_eq!((clauses[1].attribute_id, clauses[1].browse_path.len()), (1, 0));
+    }
+
+    /// Random conditions as text, and what they have to become.
+    fn condition() -> impl Strategy<Value = (String, String)> {
+        let id = || (0..9u32).prop_map(|id| format!("i={id}"));
+        let comparison = (0..3usize, 0..100i64).prop_map(|(kind, value)| match kind {
+            0 => (format!("Severity >= {value}"), format!("4(Severity, {value})")),
+            1 => (format!("a/2:b in ({value}, 'x')"), format!("9(a/2:b, {value}, x)")),
+            _ => (format!("c between {value} and 200"), format!("8(c, {value}, 200)")),
+        });
+        let of_node = (id(), any::<bool>()).prop_map(|(id, view)| match view {
+            true => (format!("inview {id}"), format!("13({id})")),
+            false => (format!("oftype {id}"), format!("14({id})")),
+        });
+        let target = id().prop_map(|id| (id.clone(), id));
+        let relation = target.prop_recursive(4, 4, 1, move |inner| {
+            let flags = prop_oneof![Just(""), Just(", true"), Just(", false, true")];
+            (id(), inner, id(), 0..9u32, flags).prop_map(|(source, (text, shown), reference, hops, flags)| {
+                let behind = format!("{reference}, {hops}{flags}");
+                (
+                    format!("relatedto ({source}, {text}, {behind})"),
+                    format!("15({source}, {shown}, {behind})"),
+                )
+            })
+        });
+        let relation = relation.prop_filter("a relation", |(text, _)| text.starts_with("relatedto"));
+        prop_oneof![comparison, of_node, relation].prop_recursive(4, 20, 2, |inner| {
+            prop_oneof![
+                inner.clone().prop_map(|(text, shown)| (format!("not ({text})"), format!("7({shown})"))),
+                (inner.clone(), inner.clone())
+                    .prop_map(|(a, b)| (format!("({}) and ({})", a.0, b.0), format!("10({}, {})", a.1, b.1))),
+                (inner.clone(), inner)
+                    .prop_map(|(a, b)| (format!("({}) or ({})", a.0, b.0), format!("11({}, {})", a.1, b.1))),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn every_condition_becomes_its_elements((text, expected) in condition()) {
+            prop_assert_eq!(read(&text), expected);
+        }
+
+        /// Words of the language in any order are read, or the error is within the text.
+        #[test]
+        fn nothing_that_is_written_breaks_the_reader(
+            words in proptest::collection::vec(
+                prop_oneof![
+                    Just("relatedto"), Just("inview"), Just("oftype"), Just("("), Just(")"), Just(","), Just("not"),
+                    Just("and"), Just("in"), Just("between"), Just("is"), Just("null"), Just("i=47"), Just("1"),
+                    Just("true"), Just("a/b"), Just("'text'"), Just("="), Just("like"), Just("'"),
+                ],
+                0..25,
+            ),
+        ) {
+            let text = words.join(" ");
+            if let Err(error) = parse(&text) {
+                prop_assert!((1..=text.chars().count() + 1).contains(&error.at), "{error}: {text}");
+            }
+        }
     }
 }

@@ -9,12 +9,15 @@
 //! 4. [`TypeDictionary::add`] each file, in that order.
 //! 5. [`NodeSet::value`] and [`TypeDictionary::definition_attribute`] for the nodes that have one.
 //!
+//! [`event_types`] writes Rust source for event types.
+//!
 //! Where to look: [`model`] is what a file says; `parse` reads it; [`dictionary`] knows data types across files;
 //! `export` writes files; `value` turns XML values into the binary encoding; [`error`] says what is wrong, in which line, and what to do.
 
 pub mod definition;
 pub mod dictionary;
 pub mod error;
+pub mod event_types;
 #[cfg(feature = "schema")]
 pub mod export;
 pub mod model;

@@ -47,6 +47,7 @@
 //! - [`server`]: configuring, starting and stopping a server; [`space`]: its nodes, values and methods;
 //! - [`client`]: connecting, reading, writing, browsing, calling, subscribing;
 //! - [`pubsub`]: publishing and subscribing without a connection;
+//! - [`event`]: typed events, raised and received;
 //! - [`alarms`]: lists of conditions, operators' actions, states that survive a restart;
 //! - [`history`]: stores of history, and what is recorded;
 //! - [`files`]: folders on disk as clients see them;
@@ -60,9 +61,13 @@
 
 #![forbid(unsafe_code)]
 
+// Generated event types name the library as those of applications do.
+extern crate self as taktwerk;
+
 pub mod alarms;
 pub mod client;
 pub mod error;
+pub mod event;
 pub mod files;
 pub mod headroom;
 pub mod history;

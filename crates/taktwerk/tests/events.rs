@@ -70,6 +70,29 @@ async fn a_client_gets_the_fields_that_it_selects_of_the_events_that_it_wants() 
 }
 
 #[tokio::test]
+async fn where_a_source_stands_can_be_a_condition() {
+    let (_server, pump, client) = plant().await;
+    let valve = pump.object("Valve").add().unwrap();
+    let mut subscription = client.subscribe(PERIOD).await.unwrap();
+    // BaseObjectType, HasComponent: the pump has the valve as a component, the valve has none.
+    let query = EventQuery::new().select("SourceName");
+    let query = query.filter("relatedto (i=58, relatedto (i=58, i=58, i=47, 1), i=47, 1)");
+    let area = Item::events(SERVER, query.unwrap());
+    assert!(subscription.monitor_item(area).await.is_ok());
+    let query = EventQuery::new().select("SourceName").filter("relatedto (i=58, i=58, i=47, 1)").unwrap();
+    subscription.monitor_item(Item::events(SERVER, query)).await.unwrap();
+    valve.base_event().message("stuck").emit().unwrap();
+    pump.base_event().message("stopped").emit().unwrap();
+    assert_eq!(next(&mut subscription).await, [Variant::from("Pump 7")]);
+    let query = EventQuery::new().select("SourceName").filter("inview i=85").unwrap();
+    subscription.monitor_item(Item::events(SERVER, query)).await.unwrap();
+    valve.base_event().message("stuck").emit().unwrap();
+    pump.base_event().message("stopped").emit().unwrap();
+    // The Objects folder is no View: only the other item reports.
+    assert_eq!(next(&mut subscription).await, [Variant::from("Pump 7")]);
+}
+
+#[tokio::test]
 async fn a_queue_that_is_too_short_says_that_events_were_lost() {
     let (_server, pump, client) = plant().await;
     let mut subscription = client.subscribe(Duration::from_millis(500)).await.unwrap();

@@ -3,13 +3,41 @@
 use crate::input::Input;
 use core::fmt::{Debug, Display};
 use core::str::FromStr;
-use taktwerk_types::{Decode, DecodeLimits, ExpandedNodeId, NodeId, NumericRange, Variant};
+use taktwerk_client::event_query;
+use taktwerk_schema::{ContentFilter, ElementOperand};
+use taktwerk_types::{Decode, DecodeLimits, Encode, ExpandedNodeId, NodeId, NumericRange, Variant};
 
 /// What was parsed is printed so that it is parsed again to the same.
 pub fn node_id(data: &[u8]) {
     let Ok(text) = core::str::from_utf8(data) else { return };
     round_trip::<NodeId>(text);
     round_trip::<ExpandedNodeId>(text);
+}
+
+/// A condition of events is read, or the error points into it. What is read is a filter that can be encoded, whose elements
+/// refer to later ones only (Part 4 §7.7.1).
+pub fn event_condition(data: &[u8]) {
+    let Ok(text) = core::str::from_utf8(data) else { return };
+    let filter = match event_query::parse(text) {
+        Ok(filter) => filter,
+        Err(error) => {
+            let end = text.chars().count() + 1;
+            assert!((1..=end).contains(&error.at), "{error}, which is not within {text:?}");
+            return;
+        }
+    };
+    for (at, element) in filter.elements.iter().enumerate() {
+        for operand in &element.filter_operands {
+            if let Ok(ElementOperand { index }) = operand.decode::<ElementOperand>() {
+                let index = index as usize;
+                assert!(at < index && index < filter.elements.len(), "{text:?}: {at} refers to {index}");
+            }
+        }
+    }
+    let mut bytes = Vec::new();
+    filter.encode(&mut bytes);
+    let again = ContentFilter::decode_from(&bytes, DecodeLimits::default());
+    assert_eq!(again.ok(), Some(filter), "{text:?}");
 }
 
 fn round_trip<T: FromStr + Display + Debug + PartialEq>(text: &str) {

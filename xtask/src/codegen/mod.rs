@@ -4,6 +4,7 @@
 mod bsd;
 mod descriptions;
 mod enumerations;
+mod event_types;
 mod ids;
 mod messages;
 mod names;
@@ -47,6 +48,7 @@ pub(crate) fn run(root: &Path, check: bool) -> Result<(), Failure> {
     descriptions::generate(&model, &mut output);
     ids::generate(&set, &node_ids, &mut output)?;
     namespace_zero::generate(&set, &dictionary, &mut output)?;
+    event_types::generate(&set, &mut output)?;
     output.finish(root, check)
 }
 

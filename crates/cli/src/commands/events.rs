@@ -28,7 +28,7 @@ pub(crate) struct EventsArgs {
     node: Option<NodeSpec>,
 
     /// Show only events for which this is true. Fields are paths of BrowseNames; operators are =, !=, <, <=, >, >=, like,
-    /// between, in, is null, oftype, and, or, not.
+    /// between, in, is null, oftype, inview, relatedto, and, or, not.
     #[arg(short, long, value_name = "CONDITION")]
     filter: Option<String>,
 

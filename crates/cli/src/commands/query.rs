@@ -32,7 +32,7 @@ pub(crate) struct QueryArgs {
 
     /// Show only nodes for which this is true. Fields are paths of BrowseNames from the node, such as 2:Pump/2:Speed, with
     /// #Attribute behind them if not the value is meant; #Value is the value of the node itself. Operators are =, !=, <, <=,
-    /// >, >=, like, between, in, is null, oftype, and, or, not.
+    /// >, >=, like, between, in, is null, oftype, inview, relatedto, and, or, not.
     #[arg(short, long = "where", value_name = "CONDITION")]
     condition: Option<String>,
 

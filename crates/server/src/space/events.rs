@@ -140,7 +140,63 @@ impl Nodes {
     }
 }
 
+/// Why an event of a type cannot be raised.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EventTypeError {
+    /// There is no such event type.
+    #[error("the server has no event type {0}: import the NodeSet that defines it first")]
+    Unknown(NodeId),
+    /// The type is a ConditionType.
+    #[error("{0} is a type of conditions, whose events come from conditions only: add an alarm of this type")]
+    Condition(NodeId),
+    /// The type and its supertypes do not declare a field.
+    #[error(
+        "the event type {event_type} has no field {field}: the NodeSet of the server may be another version"
+    )]
+    NoField {
+        /// The type.
+        event_type: NodeId,
+        /// The path of the field.
+        field: String,
+    },
+}
+
+impl EventTypeError {
+    /// The matching status.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::Unknown(_) => StatusCode::BAD_TYPE_DEFINITION_INVALID,
+            Self::Condition(_) => StatusCode::BAD_INVALID_ARGUMENT,
+            Self::NoField { .. } => StatusCode::BAD_NOT_FOUND,
+        }
+    }
+}
+
 impl AddressSpace {
+    /// Checks that there is an event type that has fields.
+    ///
+    /// # Errors
+    /// There is no such type, it is a ConditionType, or it has no such field.
+    pub fn check_event_type<'a>(
+        &self,
+        event_type: &NodeId,
+        fields: impl IntoIterator<Item = &'a FieldName>,
+    ) -> Result<(), EventTypeError> {
+        let nodes = self.read();
+        let kind = nodes.event_type(event_type).ok_or_else(|| EventTypeError::Unknown(event_type.clone()))?;
+        if nodes.is_condition(kind) {
+            return Err(EventTypeError::Condition(event_type.clone()));
+        }
+        match fields.into_iter().find(|field| !nodes.has_field(kind, field.path())) {
+            Some(field) => {
+                Err(EventTypeError::NoField { event_type: event_type.clone(), field: field.to_string() })
+            }
+            None => Ok(()),
+        }
+    }
+
     /// From those who raise events to the shards.
     #[must_use]
     pub fn events(&self) -> &Arc<EventBus> {

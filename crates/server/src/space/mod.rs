@@ -53,6 +53,7 @@ pub use crate::node_ix::{NodeIx, Reference};
 pub use alarms::{AlarmError, Alarms, NotSaved};
 pub(crate) use attributes::{attribute, attribute_permission};
 pub use error::NodeError;
+pub use events::EventTypeError;
 pub use rights::Rights;
 pub use slot::SHARDS_MAX;
 pub use spec::NodeSpec;

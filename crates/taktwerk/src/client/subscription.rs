@@ -379,6 +379,12 @@ impl SubscriptionHandle {
         Ok(self.inner().server_ids(self.0.id, 0).await?.0)
     }
 
+    /// The client that it belongs to.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.0.client
+    }
+
     fn inner(&self) -> &AsyncClient {
         &self.0.client.inner
     }

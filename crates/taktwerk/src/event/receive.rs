@@ -1,0 +1,153 @@
+//! Receiving typed events.
+
+use super::emit::type_id;
+use super::{BaseEvent, EmitError, EventType, FieldValues};
+use crate::client::{Error, EventQuery, Item, SubscriptionHandle, ToNodeId, Update};
+use crate::value::WrongType;
+use core::marker::PhantomData;
+use taktwerk_schema::ids::object_type_ids;
+use taktwerk_types::{NodeId, QualifiedName, StatusCode, Variant};
+
+/// Why an event that was received cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadEventError {
+    /// It is no event of the type: it says that events before it were lost.
+    #[error("events were lost because the queue of the monitored item was full: ask for a longer queue")]
+    Lost,
+    /// A field that every event of the type has has no value.
+    #[error("the event has no value for {field}: declare the field as optional if events may lack it")]
+    Missing {
+        /// The field.
+        field: String,
+    },
+    /// The server sent a status instead of a value.
+    #[error("the server does not give the field {field}: {status}")]
+    Refused {
+        /// The field.
+        field: String,
+        /// The status.
+        status: StatusCode,
+    },
+    /// A value has another type than the field.
+    #[error("the field {field}: {source}")]
+    WrongType {
+        /// The field.
+        field: String,
+        /// What is there instead.
+        source: WrongType,
+    },
+    /// There are fewer values than were selected.
+    #[error("the server sent fewer fields than were selected")]
+    Count,
+}
+
+/// A monitored item whose events are read as a type.
+#[derive(Debug, Clone)]
+pub struct TypedEvents<E> {
+    item: u32,
+    event: PhantomData<fn() -> E>,
+}
+
+impl<E: EventType> TypedEvents<E> {
+    /// The item's number in its subscription.
+    #[must_use]
+    pub fn item(&self) -> u32 {
+        self.item
+    }
+
+    /// The event, if an update is one of this item.
+    ///
+    /// # Errors
+    /// The event cannot be read, or events were lost before it.
+    pub fn read(&self, update: Update) -> Option<Result<E, ReadEventError>> {
+        match update {
+            Update::Event(item, fields) if item == self.item => Some(read(fields)),
+            _ => None,
+        }
+    }
+}
+
+fn read<E: EventType>(fields: Vec<Variant>) -> Result<E, ReadEventError> {
+    let mut values = fields.into_iter();
+    let base = BaseEvent::read(&mut values)?;
+    if base.event_type.ns0() == Some(object_type_ids::EVENT_QUEUE_OVERFLOW_EVENT_TYPE) {
+        return Err(ReadEventError::Lost);
+    }
+    E::from_parts(base, FieldValues::new(E::FIELDS, values))
+}
+
+/// What is selected of an event type, and a condition besides the type.
+fn query<E: EventType>(index: &impl Fn(&str) -> Option<u16>, condition: &str) -> Result<EventQuery, Error> {
+    let unknown = |uri: &str| Error::Namespace { uri: uri.to_owned(), known: Vec::new() };
+    let id = type_id::<E>(index).map_err(|error| match error {
+        EmitError::Namespace { uri } => unknown(&uri),
+        other => Error::status_of(other.to_string(), other.status()),
+    })?;
+    let mut query = BaseEvent::NAMES.into_iter().fold(EventQuery::new(), |query, name| query.select(name));
+    for field in E::FIELDS {
+        let path: Vec<QualifiedName> = field.resolve(index).map_err(unknown)?;
+        query = if path.is_empty() { query.select("ConditionId") } else { query.select_of(&id, path) };
+    }
+    query
+        .of_type(id, condition)
+        .map_err(|error| Error::status_of(error.to_string(), StatusCode::BAD_EVENT_FILTER_INVALID))
+}
+
+impl SubscriptionHandle {
+    /// Monitors events of a type and its subtypes at a node with an EventNotifier, such as the Server Object `i=2253`. They
+    /// come as updates that the result [reads](TypedEvents::read). An empty condition is always true; others are as
+    /// [`EventQuery::filter`] takes them.
+    ///
+    /// ```no_run
+    /// # async fn example(client: taktwerk::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::time::Duration;
+    /// use taktwerk::event::standard::AuditUpdateMethodEvent;
+    ///
+    /// let mut subscription = client.subscribe(Duration::from_millis(500)).await?;
+    /// let calls = subscription.handle().monitor_events::<AuditUpdateMethodEvent>("i=2253", "severity > 1").await?;
+    /// while let Some(update) = subscription.next().await {
+    ///     if let Some(call) = calls.read(update) {
+    ///         let call = call?;
+    ///         println!("{} called {}", call.client_user_id, call.method_id);
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The server does not have the namespace of the type or of a field, it refuses or does not answer, or the condition
+    /// cannot be read.
+    pub async fn monitor_events<E: EventType>(
+        &self,
+        node: impl ToNodeId,
+        condition: &str,
+    ) -> Result<TypedEvents<E>, Error> {
+        self.monitor_events_queued(node, condition, 0).await
+    }
+
+    /// The same with a queue of this many events at the server; 0 lets the server decide.
+    ///
+    /// # Errors
+    /// As [`Self::monitor_events`].
+    pub async fn monitor_events_queued<E: EventType>(
+        &self,
+        node: impl ToNodeId,
+        condition: &str,
+        queue: u32,
+    ) -> Result<TypedEvents<E>, Error> {
+        let namespaces = self.client().namespaces();
+        let node: NodeId = node.to_node_id(&namespaces)?;
+        let index = |uri: &str| if uri == super::UA { Some(0) } else { namespaces.index(uri) };
+        let query = query::<E>(&index, condition).map_err(|error| match error {
+            Error::Namespace { uri, .. } => {
+                let known = namespaces.iter().map(|uri| uri.as_str().to_owned()).collect();
+                Error::Namespace { uri, known }
+            }
+            other => other,
+        })?;
+        let item = self.monitor_item(Item::events(node, query).queue(queue)).await?;
+        Ok(TypedEvents { item, event: PhantomData })
+    }
+}

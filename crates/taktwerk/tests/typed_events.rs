@@ -1,0 +1,195 @@
+//! Typed events that the generator has written: raised by a server, received by a client.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+use core::time::Duration;
+use taktwerk::client::Subscription;
+use taktwerk::event::{BaseEvent, EmitError, EventType, ReadEventError, TypedEvents};
+use taktwerk::schema::Range;
+use taktwerk::{Client, Node, RunningServer, Server, Struct};
+
+/// What `EventTypes::generate` writes for the NodeSet; the tests of `taktwerk-nodeset` compare the two.
+mod pump_events {
+    include!("typed_events/pump_events.rs");
+}
+
+use pump_events::{PumpStoppedEvent, PumpWornEvent};
+
+const NODE_SET: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/typed_events/pumps.NodeSet2.xml");
+const PUMPS: &str = "urn:example:pumps";
+const PERIOD: Duration = Duration::from_millis(20);
+const SOON: Duration = Duration::from_secs(10);
+
+/// A server on which the pumps have another namespace index than in their file, and a pump.
+async fn plant() -> (RunningServer, Node, Client) {
+    let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+    let plant = server.namespace("urn:plant");
+    server.import_nodesets([NODE_SET]).unwrap();
+    assert_eq!(server.namespace(PUMPS).index(), 3);
+    let pump = plant.object("Area").event_notifier().add().unwrap().object("Pump 7").add().unwrap();
+    let server = server.spawn().unwrap();
+    let client = Client::builder(&server.url()).unsecured().connect().await.unwrap();
+    (server, pump, client)
+}
+
+async fn next<E: EventType>(
+    subscription: &mut Subscription,
+    events: &TypedEvents<E>,
+) -> Result<E, ReadEventError> {
+    let next = async {
+        loop {
+            if let Some(event) = events.read(subscription.next().await.unwrap()) {
+                return event;
+            }
+        }
+    };
+    tokio::time::timeout(SOON, next).await.unwrap()
+}
+
+fn stopped(reason: &str) -> PumpStoppedEvent {
+    PumpStoppedEvent {
+        base: BaseEvent::new(700, "Pump 7 has stopped"),
+        reason: reason.to_owned(),
+        pressure: None,
+        pressure_eu_range: None,
+        speeds: vec![1.5, 0.0],
+    }
+}
+
+#[tokio::test]
+async fn what_the_server_raises_the_client_receives() {
+    let (_server, pump, client) = plant().await;
+    let mut subscription = client.subscribe(PERIOD).await.unwrap();
+    let handle = subscription.handle();
+    let events = handle.monitor_events::<PumpStoppedEvent>("i=2253", "severity >= 500").await.unwrap();
+    pump.base_event().severity(900).message("of another type").emit().unwrap();
+    let quiet = PumpStoppedEvent { base: BaseEvent::new(100, "not urgent"), ..stopped("") };
+    assert!(pump.emit(quiet).unwrap().is_some());
+    let pressure = PumpStoppedEvent {
+        pressure: Some(2.5),
+        pressure_eu_range: Some(Struct(Range { low: 0.0, high: 10.0 })),
+        ..stopped("no power")
+    };
+    let id = pump.emit(pressure.clone()).unwrap().unwrap();
+    let event = next(&mut subscription, &events).await.unwrap();
+    assert_eq!(event.base.event_id, id);
+    assert_eq!(event.base.source_name, "Pump 7");
+    assert_eq!(&event.base.source_node, pump.id());
+    assert_eq!(event.base.event_type, "ns=3;i=1001".parse().unwrap());
+    assert_eq!(PumpStoppedEvent { base: pressure.base.clone(), ..event }, pressure);
+
+    // An event of a subtype has the fields of its supertype, and its own for those who ask for it.
+    let worn = handle.monitor_events::<PumpWornEvent>("i=2253", "").await.unwrap();
+    let base = BaseEvent { source_name: "Pump 8".into(), ..BaseEvent::new(600, "worn") };
+    let own = PumpWornEvent {
+        base,
+        reason: "age".into(),
+        pressure: None,
+        pressure_eu_range: None,
+        speeds: Vec::new(),
+        r#type: 1500.0,
+    };
+    pump.emit(own.clone()).unwrap().unwrap();
+    let mut found = (None, None);
+    while found.0.is_none() || found.1.is_none() {
+        let update = tokio::time::timeout(SOON, subscription.next()).await.unwrap().unwrap();
+        match events.read(update.clone()) {
+            Some(event) => found.0 = Some(event.unwrap()),
+            None => found.1 = worn.read(update).map(Result::unwrap).or(found.1),
+        }
+    }
+    let (event, worn) = (found.0.unwrap(), found.1.unwrap());
+    assert_eq!((event.reason.as_str(), event.speeds.len()), ("age", 0));
+    assert_eq!(worn.base.source_name, "Pump 8");
+    assert_eq!(PumpWornEvent { base: own.base.clone(), ..worn }, own);
+}
+
+taktwerk::event_type! {
+    /// With a field that the server's type does not have.
+    struct Newer is ("urn:example:pumps", "i=1001") {
+        reason: String = [("urn:example:pumps", "Reason")],
+        operator: Option<String> = [("urn:example:pumps", "Operator")],
+    }
+    /// Of a namespace that the server does not have.
+    struct Foreign is ("urn:example:valves", "i=1001") {}
+    /// Not declared as optional.
+    struct Strict is ("urn:example:pumps", "i=1001") {
+        pressure: f64 = [("urn:example:pumps", "Pressure")],
+    }
+    /// Declared with another type.
+    struct Wrong is ("urn:example:pumps", "i=1001") {
+        reason: f64 = [("urn:example:pumps", "Reason")],
+    }
+    /// No type at all.
+    struct Unknown is ("urn:example:pumps", "i=4711") {}
+}
+
+#[tokio::test]
+async fn what_does_not_fit_is_an_error_that_names_it() {
+    let (_server, pump, client) = plant().await;
+    let base = BaseEvent::new(1, "");
+    let newer = |operator| Newer { base: base.clone(), reason: String::new(), operator };
+    let error = pump.emit(newer(Some("Ada".to_owned()))).unwrap_err();
+    assert!(error.to_string().contains("has no field 3:Operator"), "{error}");
+    assert_eq!(pump.emit(newer(None)), Ok(None));
+    let error = pump.emit(Foreign { base: base.clone() }).unwrap_err();
+    assert_eq!(error, EmitError::Namespace { uri: "urn:example:valves".into() });
+    let error = pump.emit(Unknown { base: base.clone() }).unwrap_err();
+    assert!(error.to_string().contains("no event type ns=3;i=4711"), "{error}");
+
+    let mut subscription = client.subscribe(PERIOD).await.unwrap();
+    let handle = subscription.handle();
+    let error = handle.monitor_events::<Foreign>("i=2253", "").await.unwrap_err();
+    assert!(error.to_string().contains("urn:example:valves") && error.to_string().contains(PUMPS), "{error}");
+    assert!(handle.monitor_events::<BaseEvent>("i=2253", "severity >").await.is_err());
+    assert!(handle.monitor_events::<Unknown>("i=2253", "").await.is_err());
+    let strict = handle.monitor_events::<Strict>("i=2253", "").await.unwrap();
+    pump.emit(stopped("no power")).unwrap().unwrap();
+    let error = next(&mut subscription, &strict).await.unwrap_err();
+    assert_eq!(error, ReadEventError::Missing { field: "Pressure".into() });
+    let wrong = handle.monitor_events::<Wrong>("i=2253", "").await.unwrap();
+    pump.emit(stopped("no power")).unwrap().unwrap();
+    let error = next(&mut subscription, &wrong).await.unwrap_err();
+    assert!(matches!(&error, ReadEventError::WrongType { field, .. } if field == "Reason"), "{error}");
+}
+
+#[tokio::test]
+async fn alarms_are_received_as_types_and_are_not_raised_as_events() {
+    let (_server, pump, client) = plant().await;
+    let mut subscription = client.subscribe(PERIOD).await.unwrap();
+    let handle = subscription.handle();
+    let events =
+        handle.monitor_events::<taktwerk::event::standard::AlarmCondition>("i=2253", "").await.unwrap();
+    let leak = pump.alarm("Leak").severity(900).confirm().add().unwrap();
+    leak.set_active(true, "The pump leaks");
+    let event = next(&mut subscription, &events).await.unwrap();
+    assert_eq!(&event.condition_id, leak.id());
+    assert_eq!((event.base.severity, event.base.message.text.as_str()), (900, "The pump leaks"));
+    assert!(event.active_state_id && !event.acked_state_id && event.retain && event.enabled_state_id);
+    assert_eq!(event.confirmed_state_id, Some(true));
+    assert_eq!(event.condition_name, "Leak");
+    let error = pump.emit(event).unwrap_err();
+    assert!(error.to_string().contains("add an alarm"), "{error}");
+}
+
+#[tokio::test]
+async fn lost_events_are_told() {
+    let (_server, pump, client) = plant().await;
+    let mut subscription = client.subscribe(Duration::from_millis(300)).await.unwrap();
+    let handle = subscription.handle();
+    let events = handle.monitor_events_queued::<PumpStoppedEvent>("i=2253", "", 5).await.unwrap();
+    for number in 0..20 {
+        pump.emit(stopped(&number.to_string())).unwrap().unwrap();
+    }
+    let mut lost = 0;
+    loop {
+        match next(&mut subscription, &events).await {
+            Ok(event) if event.reason == "19" => break,
+            Ok(_) => {}
+            Err(error) => {
+                assert_eq!(error, ReadEventError::Lost);
+                lost += 1;
+            }
+        }
+    }
+    assert!(lost > 0);
+}

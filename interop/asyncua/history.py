@@ -90,9 +90,9 @@ async def check_events(client, checks):
     server = client.get_node(ua.ObjectIds.Server)
     start = datetime.datetime.now(datetime.timezone.utc) - HOUR
     events = []
-    # The demo plant raises its first ones soon after its start.
-    for _ in range(60):
-        end = datetime.datetime.now(datetime.timezone.utc)
+    # The demo plant raises its first ones soon after its start. What is newer may be stored between two questions.
+    for _ in range(80):
+        end = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(seconds=5)
         events = await server.read_event_history(start, end)
         if len(events) >= 2:
             break

@@ -67,7 +67,17 @@ const STEPS: &[Step] = &[
     step(
         "history in PostgreSQL",
         "cargo",
-        &["test", "-p", "taktwerk-history", "--features", "postgres", "--lib", "postgres"],
+        &[
+            "test",
+            "-p",
+            "taktwerk-history",
+            "--features",
+            "postgres",
+            "--lib",
+            "--test",
+            "outage",
+            "postgres",
+        ],
     ),
     step("campaign, 2 000 seeds", "cargo", &["xtask", "simulate", "--development", "--seeds", "2000"]),
     // The steps above build the command with the attacks, which its default build does not have.

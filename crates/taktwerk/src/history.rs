@@ -41,6 +41,10 @@ use taktwerk_server::space::Wake;
 pub(crate) const QUEUE_LEN: usize = 1 << 17;
 /// How often values are stored: what a crash can lose.
 const STORE_EVERY: Duration = Duration::from_millis(500);
+/// How often values are taken from the variables, at most: a value that is overwritten before that costs its writer more.
+const TAKE_EVERY_MIN: Duration = Duration::from_millis(20);
+/// How long hardly any value is overwritten before values are taken less often.
+const CALM: Duration = Duration::from_secs(10);
 /// How often the stores delete what is too old.
 const MAINTAIN_EVERY: Duration = Duration::from_secs(600);
 /// Values that wait for a store that fails; beyond, the oldest are dropped and the gap is marked. They take about 150
@@ -228,6 +232,29 @@ impl EventBatch {
     }
 }
 
+/// How often values are taken: so often that few of them are overwritten before, and no more, because each time wakes the
+/// processor.
+#[derive(Debug)]
+struct Pace {
+    every: Duration,
+    since: Instant,
+}
+
+impl Pace {
+    const fn new(now: Instant) -> Self {
+        Self { every: STORE_EVERY, since: now }
+    }
+
+    /// So many values have been taken, of which some had been overwritten.
+    fn note(&mut self, taken: usize, overwritten: usize, now: Instant) {
+        if overwritten * 10 > taken {
+            *self = Self { every: (self.every / 2).max(TAKE_EVERY_MIN), since: now };
+        } else if now.duration_since(self.since) >= CALM {
+            *self = Self { every: (self.every * 5 / 4).min(STORE_EVERY), since: now };
+        }
+    }
+}
+
 struct Loop {
     recorder: Recorder,
     counters: Arc<RecorderCounters>,
@@ -237,8 +264,9 @@ struct Loop {
     lost_in_queue: u64,
 }
 
-/// The thread yields to those that answer clients: they would wait for a whole time slice of it, three milliseconds, when they
-/// share its processor. It still gets a quarter of one that is always busy. (Linux has this value per thread.)
+/// The thread yields to those that answer clients: they would wait for a whole time slice of it, one to three milliseconds,
+/// when they share its processor. So it also asks every tenth of a millisecond or so whether somebody else wants to run, as
+/// the stores do. It still gets a quarter of a processor that is always busy. (Linux has this value per thread.)
 const NICE: i32 = 5;
 
 impl Loop {
@@ -249,12 +277,17 @@ impl Loop {
         let mut taken = Vec::new();
         let mut maintained = Instant::now();
         let mut stored = Instant::now();
+        let mut pace = Pace::new(stored);
         loop {
-            let stop = bell.wait(STORE_EVERY.saturating_sub(stored.elapsed()));
-            self.recorder.take(taktwerk_net::clock::wall(), &mut taken);
+            let stop = bell.wait(STORE_EVERY.saturating_sub(stored.elapsed()).min(pace.every));
+            let overwritten = self.recorder.take(taktwerk_net::clock::wall(), &mut taken, thread::yield_now);
+            pace.note(taken.len(), overwritten, Instant::now());
             self.counters.lost.fetch_add(self.recorder.lost() - self.lost_in_queue, Ordering::Relaxed);
             self.lost_in_queue = self.recorder.lost();
-            for recorded in taken.drain(..) {
+            for (at, recorded) in taken.drain(..).enumerate() {
+                if at % 1_024 == 0 {
+                    thread::yield_now();
+                }
                 self.sort(recorded);
             }
             if let Some((history, events)) = self.recorder.take_events(taktwerk_net::clock::wall()) {
@@ -378,5 +411,33 @@ impl Batch {
         }
         marks.append(&mut self.values);
         self.values = marks;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_taken_before_they_are_overwritten_and_no_more_often() {
+        let start = Instant::now();
+        let mut pace = Pace::new(start);
+        let mut now = start;
+        // Every 100 ms all of 1 000 variables are written.
+        let mut longest = Duration::ZERO;
+        for at in 0..10_000 {
+            let before = now.duration_since(start).as_millis() / 100;
+            now += pace.every;
+            let writes = usize::try_from(now.duration_since(start).as_millis() / 100 - before).unwrap();
+            pace.note(writes * 1_000, writes.saturating_sub(1) * 1_000, now);
+            longest = longest.max(if at < 10 { Duration::ZERO } else { pace.every });
+        }
+        assert!((TAKE_EVERY_MIN..Duration::from_millis(160)).contains(&longest), "{longest:?}");
+        // Nothing is written any more.
+        for _ in 0..10_000 {
+            now += pace.every;
+            pace.note(0, 0, now);
+        }
+        assert_eq!(pace.every, STORE_EVERY);
     }
 }

@@ -27,6 +27,8 @@ pub(crate) enum SignalValues {
     Random,
     /// The time of the write in seconds since 1970, so that clients can measure the age of a value.
     Time,
+    /// A slow sine with noise in the last of three decimals, as a sensor's value.
+    Sine,
 }
 
 /// Adds `count` signals and, unless the period is zero, starts to update them.
@@ -48,6 +50,7 @@ pub(crate) fn start(
             SignalValues::Count => update(&handles, updates, clock::wall()),
             SignalValues::Random => randomize(&handles, &mut random, clock::wall()),
             SignalValues::Time => tell_time(&handles),
+            SignalValues::Sine => sine(&handles, updates, &mut random, clock::wall()),
         }
     })?;
     Ok(Some(updater))
@@ -124,14 +127,31 @@ pub(crate) fn add(server: &Server, count: u32) -> Result<Vec<VariableHandle>, su
     Ok((0..count).map(|signal| space.variable(&id(FIRST + signal))).collect::<Result<_, _>>()?)
 }
 
-/// Every signal gets another random value between 0 and 1 (xorshift64*).
+/// The next random number between 0 and 1 (xorshift64*).
+fn next(random: &mut u64) -> f64 {
+    *random ^= *random >> 12;
+    *random ^= *random << 25;
+    *random ^= *random >> 27;
+    let value = random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11;
+    value as f64 / (1u64 << 53) as f64
+}
+
+/// Every signal gets another random value between 0 and 1.
 fn randomize(handles: &[VariableHandle], random: &mut u64, now: UtcTime) {
     for handle in handles {
-        *random ^= *random >> 12;
-        *random ^= *random << 25;
-        *random ^= *random >> 27;
-        let value = random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11;
-        handle.set_at(value as f64 / (1u64 << 53) as f64, now);
+        handle.set_at(next(random), now);
+    }
+}
+
+/// Updates of one period of the sine.
+const SINE_UPDATES: f64 = 6_000.0;
+
+/// Signals of one sine, each with a noise of its own: a sine for each would take longer than to write it.
+fn sine(handles: &[VariableHandle], cycle: u64, random: &mut u64, now: UtcTime) {
+    let sine = 50.0 + 20.0 * (cycle as f64 / SINE_UPDATES * core::f64::consts::TAU).sin();
+    for handle in handles {
+        let value = sine + (next(random) - 0.5) * 0.004;
+        handle.set_at((value * 1e3).round() / 1e3, now);
     }
 }
 

@@ -122,9 +122,18 @@ impl Database {
         format!("host={} user=taktwerk dbname=postgres{port}", self.folder.path().display())
     }
 
-    /// Ends it as a loss of power would.
+    /// Ends it as a loss of power would: with the processes that serve connections, which would finish what they do first.
     pub(crate) fn kill(&mut self) {
+        let pid = self.child.id();
+        let children =
+            std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
         self.child.kill().unwrap();
+        // Some end by themselves when they find that they have no parent.
+        let _ = Command::new("kill")
+            .arg("-KILL")
+            .args(children.split_whitespace())
+            .stderr(Stdio::null())
+            .status();
         self.child.wait().unwrap();
     }
 

@@ -17,9 +17,10 @@ use crate::chunk;
 use core::fmt;
 use core::time::Duration;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::yield_now;
 use taktwerk_schema::Annotation;
 use taktwerk_server::history::{
     EventCursor, HistoryStore, HistoryValue, Modification, ModifiedValue, NodeKey, Order, Perform, Sees,
@@ -33,6 +34,14 @@ const CHUNK_LEN: usize = 1_024;
 const PENDING_MAX: usize = 4 << 20;
 /// Batches after which all values are put into chunks: at one batch per half second, ten minutes.
 const BATCHES_MAX: i64 = 1_200;
+/// From this part of both limits on, each batch puts some of the oldest values into chunks, so that it is never many at once.
+const EARLY: (u32, u32) = (3, 4);
+/// Values that a batch puts into chunks at least, if so many are due; else twice as many as it has.
+const PORTION_MIN: usize = 1 << 15;
+/// Values of a row: while it is made, others that share the processor wait.
+const BATCH_LEN: usize = 4_096;
+/// Variables that are written together have not all full chunks at once: some chunks are shorter by up to so many values.
+const STAGGER: usize = 128;
 /// Connections that are kept for reading.
 const READERS_MAX: usize = 4;
 /// How long a statement waits for another program that uses the file.
@@ -68,6 +77,14 @@ struct Inner {
     /// Values that are in batches but not in chunks, by Variable.
     pending: BTreeMap<u32, Pending>,
     pending_len: usize,
+    /// Variables that have enough of them for a chunk.
+    full: VecDeque<u32>,
+    /// The keys by number as the recorder has them, and the number that was found last: values come in the same order again
+    /// and again, and a comparison of two addresses is cheaper than one of two texts.
+    keys: Vec<Option<NodeKey>>,
+    last_node: u32,
+    /// Variables of which the file says that they are recorded.
+    marked: BTreeSet<u32>,
     /// The number of the newest batch, and of the oldest one that is kept.
     last_batch: i64,
     first_batch: i64,
@@ -77,6 +94,11 @@ struct Inner {
 struct Pending {
     values: Vec<HistoryValue>,
     first_batch: i64,
+}
+
+/// Values of a Variable that are put into a chunk.
+const fn full_len(node: u32) -> usize {
+    CHUNK_LEN - (node as usize).wrapping_mul(7) % STAGGER
 }
 
 /// A failure of the database.
@@ -102,6 +124,10 @@ impl SqliteStore {
             nodes: BTreeMap::new(),
             pending: BTreeMap::new(),
             pending_len: 0,
+            full: VecDeque::new(),
+            keys: Vec::new(),
+            last_node: 0,
+            marked: BTreeSet::new(),
             last_batch: 0,
             first_batch: 1,
         };
@@ -121,7 +147,9 @@ impl SqliteStore {
     /// The database cannot be written. Everything that was appended is there nevertheless.
     pub fn close(&self) -> Result<(), StoreError> {
         let mut inner = self.lock();
-        inner.seal(|_| true).map_err(|error| failed(&self.path, &error))?;
+        let all: Vec<u32> = inner.pending.keys().copied().collect();
+        inner.seal(&all).map_err(|error| failed(&self.path, &error))?;
+        inner.marked.clear();
         inner.connection.execute("UPDATE node SET recorded = 0", []).map_err(|error| self.failed(&error))?;
         Ok(())
     }
@@ -268,6 +296,8 @@ impl Inner {
                 self.first_batch = self.last_batch + 1;
             }
         }
+        let is_full = |(node, pending): &(&u32, &Pending)| pending.values.len() >= full_len(**node);
+        self.full = self.pending.iter().filter(is_full).map(|(node, _)| *node).collect();
         if recorded.is_empty() {
             return Ok(());
         }
@@ -283,68 +313,147 @@ impl Inner {
             .collect();
         let values: Vec<(u32, &HistoryValue)> = lost.iter().map(|(node, value)| (*node, value)).collect();
         self.append(&values, &[]).map_err(error)?;
+        self.marked.clear();
         self.connection.execute("UPDATE node SET recorded = 0", []).map_err(error)?;
         Ok(())
     }
 
-    /// Stores values of known Variables and of `new` ones as one batch.
+    /// The number of a Variable that is known.
+    fn number(&mut self, key: &NodeKey) -> Option<u32> {
+        let next = if (self.last_node as usize) < self.keys.len() { self.last_node + 1 } else { 1 };
+        let expected = self.keys.get(next as usize - 1).and_then(Option::as_ref);
+        let number = if expected.is_some_and(|expected| Arc::ptr_eq(expected, key)) {
+            next
+        } else {
+            let number = *self.nodes.get(key)?;
+            let at = (number as usize).saturating_sub(1);
+            if self.keys.len() <= at {
+                self.keys.resize(at + 1, None);
+            }
+            if let Some(known) = self.keys.get_mut(at) {
+                *known = Some(Arc::clone(key));
+            }
+            number
+        };
+        self.last_node = number;
+        Some(number)
+    }
+
+    /// Stores values of known Variables and of `new` ones: all of them or nothing.
     fn append(
         &mut self,
         values: &[(u32, &HistoryValue)],
         new: &[(u32, &str)],
     ) -> Result<(), rusqlite::Error> {
-        let id = self.last_batch + 1;
+        let first = self.last_batch + 1;
+        let batches = || (first..).zip(values.chunks(BATCH_LEN));
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         for (id, key) in new {
             transaction.execute("INSERT INTO node (id, key) VALUES (?, ?)", params![id, key])?;
         }
+        let unmarked: BTreeSet<u32> =
+            values.iter().map(|(node, _)| *node).filter(|node| !self.marked.contains(node)).collect();
         {
             let mut mark =
                 transaction.prepare_cached("UPDATE node SET recorded = 1 WHERE id = ? AND recorded = 0")?;
-            for (node, _) in values.iter().filter(|(node, _)| !self.pending.contains_key(node)) {
+            for node in &unmarked {
                 mark.execute([node])?;
             }
             let mut insert = transaction.prepare_cached("INSERT INTO batch (id, data) VALUES (?, ?)")?;
-            insert.execute(params![id, chunk::encode_batch(values)])?;
+            for (id, batch) in batches() {
+                insert.execute(params![id, chunk::encode_batch(batch)])?;
+                yield_now();
+            }
         }
         transaction.commit()?;
+        yield_now();
+        self.marked.extend(unmarked);
+        for (id, batch) in batches() {
+            self.hold(id, batch);
+            yield_now();
+        }
+        let due = self.due(values.len());
+        // Everything is stored by now: if this fails, it is tried again with a later batch.
+        if !due.is_empty()
+            && let Err(error) = self.seal(&due)
+        {
+            tracing::warn!(%error, "history: values cannot be put into chunks yet");
+            self.full.extend(due);
+        }
+        Ok(())
+    }
+
+    /// Holds the values of a batch in memory, until they are put into chunks.
+    fn hold(&mut self, id: i64, values: &[(u32, &HistoryValue)]) {
         self.last_batch = id;
-        let mut is_full = false;
+        let mut full = Vec::new();
         for (node, value) in values {
             let pending = self.pending.entry(*node).or_default();
             if pending.values.is_empty() {
                 pending.first_batch = id;
             }
             pending.values.push((*value).clone());
-            is_full |= pending.values.len() >= CHUNK_LEN;
+            if pending.values.len() == full_len(*node) {
+                full.push(*node);
+            }
         }
+        self.full.extend(full);
         self.pending_len += values.len();
-        // Everything is stored by now: if one of these fails, it is tried again with the next batch.
-        let sealed = if self.pending_len > PENDING_MAX {
-            self.seal(|_| true)
-        } else if id - self.first_batch >= BATCHES_MAX {
-            let oldest = id - BATCHES_MAX / 2;
-            self.seal(|pending| pending.first_batch <= oldest || pending.values.len() >= CHUNK_LEN)
-        } else if is_full {
-            self.seal(|pending| pending.values.len() >= CHUNK_LEN)
-        } else {
-            Ok(())
-        };
-        if let Err(error) = sealed {
-            tracing::warn!(%error, "history: values cannot be put into chunks yet");
-        }
-        Ok(())
     }
 
-    /// Puts the pending values of some Variables into chunks, and deletes the batches that nobody needs any more.
-    fn seal(&mut self, which: impl Fn(&Pending) -> bool) -> Result<(), rusqlite::Error> {
-        let nodes: Vec<u32> =
-            self.pending.iter().filter(|(_, pending)| which(pending)).map(|(node, _)| *node).collect();
+    /// The Variables whose values are put into chunks behind a batch of so many values.
+    fn due(&mut self, added: usize) -> Vec<u32> {
+        let batches = self.last_batch - self.first_batch;
+        if self.pending_len > PENDING_MAX || batches >= BATCHES_MAX {
+            let oldest = self.last_batch - BATCHES_MAX / 2;
+            let is_due = |pending: &Pending| self.pending_len > PENDING_MAX || pending.first_batch <= oldest;
+            return self.pending.iter().filter(|(_, one)| is_due(one)).map(|(node, _)| *node).collect();
+        }
+        let mut portion = (2 * added).max(PORTION_MIN);
+        let mut due = Vec::new();
+        let mut take = |node: u32, len: usize| {
+            let has_room = portion > 0;
+            if has_room && len > 0 {
+                due.push(node);
+                portion = portion.saturating_sub(len);
+            }
+            has_room
+        };
+        while let Some(node) = self.full.front().copied() {
+            let len = self.pending.get(&node).map_or(0, |pending| pending.values.len());
+            // It may have been put into chunks meanwhile, because its values were old.
+            if len >= full_len(node) && !take(node, len) {
+                break;
+            }
+            self.full.pop_front();
+        }
+        let (part, whole) = EARLY;
+        if self.pending_len > PENDING_MAX / whole as usize * part as usize
+            || batches > BATCHES_MAX / i64::from(whole) * i64::from(part)
+        {
+            let mut oldest: Vec<(i64, u32, usize)> =
+                self.pending.iter().map(|(node, one)| (one.first_batch, *node, one.values.len())).collect();
+            oldest.sort_unstable();
+            for (_, node, len) in oldest {
+                if !take(node, len) {
+                    break;
+                }
+            }
+        }
+        due.sort_unstable();
+        due.dedup();
+        due
+    }
+
+    /// Puts the pending values of some Variables, in the order of their numbers, into chunks, and deletes the batches that
+    /// nobody needs any more.
+    fn seal(&mut self, nodes: &[u32]) -> Result<(), rusqlite::Error> {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        for node in &nodes {
+        for node in nodes {
             if let Some(pending) = self.pending.get(node) {
                 chunks::add(&transaction, *node, pending.values.clone())?;
                 note_sealed(&transaction, *node, self.last_batch, &pending.values)?;
+                yield_now();
             }
         }
         let needed = self.pending.iter().filter(|(node, _)| nodes.binary_search(node).is_err());
@@ -355,7 +464,7 @@ impl Inner {
         transaction.commit()?;
         self.first_batch = first;
         for node in nodes {
-            if let Some(pending) = self.pending.remove(&node) {
+            if let Some(pending) = self.pending.remove(node) {
                 self.pending_len -= pending.values.len();
             }
         }
@@ -439,8 +548,8 @@ impl HistoryStore for SqliteStore {
         let next = u32::try_from(inner.nodes.len()).unwrap_or(u32::MAX) + 1;
         let mut numbered = Vec::with_capacity(values.len());
         for (key, value) in values {
-            let node = match inner.nodes.get(key) {
-                Some(node) => *node,
+            let node = match inner.number(key) {
+                Some(node) => node,
                 None => {
                     let next = next + u32::try_from(new.len()).unwrap_or(u32::MAX - next);
                     *new.entry(&**key).or_insert(next)
@@ -449,10 +558,7 @@ impl HistoryStore for SqliteStore {
             numbered.push((node, value));
         }
         let new: Vec<(u32, &str)> = new.into_iter().map(|(key, id)| (id, key)).collect();
-        for values in numbered.chunks(chunk::VALUES_MAX) {
-            let is_first = core::ptr::eq(values.as_ptr(), numbered.as_ptr());
-            inner.append(values, if is_first { &new } else { &[] }).map_err(|error| self.failed(&error))?;
-        }
+        inner.append(&numbered, &new).map_err(|error| self.failed(&error))?;
         for (id, key) in new {
             inner.nodes.insert(key.into(), id);
         }

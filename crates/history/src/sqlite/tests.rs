@@ -102,7 +102,11 @@ proptest! {
                     let other = model.read_modified(&key(node), span, order, 1, limit).unwrap();
                     prop_assert_eq!(one, other);
                 }
-                Step::Seal => store.lock().seal(|_| true).unwrap(),
+                Step::Seal => {
+                    let mut inner = store.lock();
+                    let all: Vec<u32> = inner.pending.keys().copied().collect();
+                    inner.seal(&all).unwrap();
+                }
                 Step::Reopen => {
                     drop(store);
                     store = open(&folder);
@@ -264,4 +268,29 @@ fn events_are_what_the_store_in_memory_has() {
     }
     file.retain(UtcTime::from_ticks(15)).unwrap();
     assert_eq!(events_between(&file, (2, 15), Order::Forward, 10).len(), 18);
+}
+
+/// Many variables that are written together: what is held in memory stays bounded, and no batch pays for all of them.
+#[test]
+fn chunks_of_variables_that_are_written_together_are_not_all_made_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(folder.path().join("h.db"), Retention::default()).unwrap();
+    let keys: Vec<NodeKey> = (0..300).map(|number| format!("nsu=urn:test;i={number}").into()).collect();
+    let (mut before, mut most) = (0, 0);
+    for from in (0..1_100).step_by(10) {
+        let all = (from..from + 10)
+            .flat_map(|second| keys.iter().map(move |key| (Arc::clone(key), value(second, 1.5))));
+        let batch: Vec<_> = all.collect();
+        store.append(&batch).unwrap();
+        let pending = store.lock().pending_len;
+        most = most.max((before + batch.len()).saturating_sub(pending));
+        before = pending;
+    }
+    assert!((1..=PORTION_MIN + CHUNK_LEN).contains(&most), "{most} values at once");
+    assert!(before < 300 * 250, "{before} values are left");
+    let mut values = Vec::new();
+    store.read(&keys[299], Span::ALL, Order::Forward, usize::MAX, &mut values).unwrap();
+    assert_eq!(values.len(), 1_100);
+    store.close().unwrap();
+    assert_eq!(store.lock().pending_len, 0);
 }

@@ -1,14 +1,16 @@
 //! Recording: takes every write of the Variables that are recorded and hands them out in batches.
 //!
-//! The recorder looks at the address space as a shard does: writers set a bit and put the value into its ring. Writers of
-//! Variables without history do nothing for it. Writes that found the ring full are counted, and the history says
-//! Bad_DataLost at that place. It does no I/O: a driver takes batches and gives them to the stores.
+//! The recorder looks at the address space as a shard does: writers set a bit, and the recorder copies the value. Only a
+//! value that is overwritten before that goes into its ring, so that every write is recorded. Writers of Variables without
+//! history do nothing for it. Writes that found the ring full are counted, and the history says Bad_DataLost at that place.
+//! It does no I/O: a driver takes batches and gives them to the stores.
 
 use crate::event::Event;
 use crate::history::rule::Rule;
 use crate::history::{HistoryStore, HistoryValue, NodeHistory, NodeKey, StoredEvent};
 use crate::node_ix::NodeIx;
 use crate::space::AddressSpace;
+use crate::space::history::Registration;
 use crate::space::page::{PAGE_SLOTS, Page};
 use crate::space::slot::Snapshot;
 use crate::space::store::{SlotHandle, SlotStore};
@@ -80,33 +82,46 @@ impl Recorder {
         self.lost
     }
 
-    /// Appends everything that was written since the last call. `now` stands for missing times.
-    pub fn take(&mut self, now: UtcTime, out: &mut Vec<Recorded>) {
+    /// Appends everything that was written since the last call. `now` stands for missing times. Returns how many of the
+    /// values were overwritten before they were taken, which costs their writers: call it more often then. `give_way` is
+    /// called every few hundred values, to let others run.
+    pub fn take(&mut self, now: UtcTime, out: &mut Vec<Recorded>, give_way: fn()) -> usize {
         for registration in self.space.take_registrations() {
-            self.watch(registration.slot, registration.history, registration.rule, now, out);
+            self.watch(registration, now, out);
         }
-        self.take_queued(now, out);
-        // What is found in a slot was handed over before: what is still missing after the queue had no room in it.
+        let mut overwritten = self.take_queued(now, out, give_way);
+        // A page that is not known would lose its mark for good.
+        self.pages.extend(self.store.pages_from(self.pages.len()));
+        // Behind values that are still in the queue, or found no room in it.
         let mut behind: Vec<(u32, Snapshot)> = Vec::new();
         let Self { store, shard, pages, watched, by_slot, .. } = self;
         store.take_dirty_pages(*shard, pages.len(), |number| {
             let Some(page) = pages.get(number) else { return };
+            give_way();
             page.take_dirty(*shard, |at| {
                 let slot = (number * PAGE_SLOTS + at) as u32;
-                if let Some(state) = find(watched, by_slot, slot) {
-                    let newest = page.read(slot);
-                    if newest.is_after(state.seen) {
-                        behind.push((slot, newest));
-                    }
+                let Some(state) = find(watched, by_slot, slot) else { return };
+                let newest = page.read(slot);
+                if newest.write == state.seen.wrapping_add(1) {
+                    page.note_taken(slot, newest.write);
+                    state.seen = newest.write;
+                    state.record(&newest, now, out);
+                } else if newest.is_after(state.seen) {
+                    behind.push((slot, newest));
                 }
             });
         });
         if !behind.is_empty() {
-            self.take_queued(now, out);
+            overwritten += self.take_queued(now, out, give_way);
             for (slot, value) in behind {
                 self.take_one(slot, &value, now, out);
+                // Not before: what is written then would come out of the queue first.
+                if let Some(page) = self.pages.get(slot as usize / PAGE_SLOTS) {
+                    page.note_taken(slot, value.write);
+                }
             }
         }
+        overwritten
     }
 
     /// Where events go, if they are recorded, and those that were raised since the last call.
@@ -126,13 +141,18 @@ impl Recorder {
         (!events.is_empty()).then_some((history, events))
     }
 
-    fn take_queued(&mut self, now: UtcTime, out: &mut Vec<Recorded>) {
-        for _ in 0..self.store.queued_len(self.shard) {
+    fn take_queued(&mut self, now: UtcTime, out: &mut Vec<Recorded>, give_way: fn()) -> usize {
+        let count = self.store.queued_len(self.shard);
+        for at in 0..count {
+            if at % PAGE_SLOTS == 0 {
+                give_way();
+            }
             let Some(queued) = self.store.pop_queued(self.shard) else { break };
             self.take_one(queued.slot, &queued.value, now, out);
         }
         // Asked for, so that the next half-full queue is told of again.
         self.store.take_pressed(self.shard);
+        count
     }
 
     fn take_one(&mut self, slot: u32, value: &Snapshot, now: UtcTime, out: &mut Vec<Recorded>) {
@@ -151,14 +171,8 @@ impl Recorder {
         state.record(value, now, out);
     }
 
-    fn watch(
-        &mut self,
-        slot: SlotHandle,
-        history: Arc<NodeHistory>,
-        rule: Rule,
-        now: UtcTime,
-        out: &mut Vec<Recorded>,
-    ) {
+    fn watch(&mut self, registration: Registration, now: UtcTime, out: &mut Vec<Recorded>) {
+        let Registration { slot, present, history, rule } = registration;
         let index = slot.index();
         let at = index as usize;
         if self.by_slot.len() <= at {
@@ -168,9 +182,6 @@ impl Recorder {
             (state.history, state.rule) = (history, rule);
             return;
         }
-        self.pages.extend(self.store.pages_from(self.pages.len()));
-        slot.set_watched(self.shard, true);
-        let present = slot.set_queued(self.shard, true);
         let mut state = Watched { slot, history, rule, seen: present.write, last: None };
         if present.status != StatusCode::BAD_WAITING_FOR_INITIAL_DATA {
             state.record(&present, now, out);
@@ -188,8 +199,7 @@ impl Drop for Recorder {
             self.space.events().unwatch(self.shard, NodeIx::ns0(object_ids::SERVER));
         }
         for state in &self.watched {
-            state.slot.set_queued(self.shard, false);
-            state.slot.set_watched(self.shard, false);
+            state.slot.set_recorded(self.shard, false);
         }
     }
 }

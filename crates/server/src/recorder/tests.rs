@@ -29,7 +29,7 @@ fn add(space: &AddressSpace, number: u32) -> NodeId {
 
 fn taken(recorder: &mut Recorder) -> Vec<(i64, Option<f64>)> {
     let mut out = Vec::new();
-    recorder.take(time(0), &mut out);
+    recorder.take(time(0), &mut out, || ());
     out.iter().map(|one| (one.value.source.ticks() - time(0).ticks(), one.value.value.as_f64())).collect()
 }
 
@@ -54,7 +54,19 @@ fn every_write_is_taken_once_and_others_are_not() {
     handle.set_at(2.0, time(4));
     handle.set_at(3.0, time(5));
     assert_eq!(taken(&mut recorder), [(5, Some(3.0))]);
-    assert_eq!((recorder.variables(), recorder.lost()), (1, 0));
+    // What is written before the recorder knows the variable, or its new rule.
+    space.historize(&other, false, Rule::default(), time(5)).unwrap();
+    space.historize(&one, true, Rule::default(), time(5)).unwrap();
+    for at in 6..9 {
+        handle.set_at(4.0, time(at));
+        space.variable(&other).unwrap().set_at(5.0, time(at));
+    }
+    space.historize(&one, true, Rule::default(), time(8)).unwrap();
+    let mut found = taken(&mut recorder);
+    found.sort_by_key(|(at, value)| (value.map(f64::to_bits), *at));
+    let of = |value: f64| (6..9).map(move |at| (at, Some(value)));
+    assert_eq!(found, of(4.0).chain(of(5.0)).chain([(2, Some(9.0))]).collect::<Vec<_>>());
+    assert_eq!((recorder.variables(), recorder.lost()), (2, 0));
 }
 
 #[test]
@@ -77,6 +89,43 @@ fn what_finds_no_room_is_counted_and_marked() {
     assert_eq!(marks.len(), 1);
     let recorded = found.len() - 1;
     assert_eq!(recorder.lost() as usize + recorded, 20);
+}
+
+/// What is overwritten while the recorder looks is neither lost nor recorded twice nor out of order.
+#[test]
+#[allow(clippy::disallowed_methods)] // the race is what is tested
+fn writers_that_race_with_the_recorder_lose_nothing() {
+    const WRITES: u32 = 20_000;
+    let space = space(1 << 17);
+    let mut recorder = Recorder::new(&space).unwrap();
+    space.set_history_store(Arc::new(MemoryStore::new(10)));
+    let ids = [add(&space, 1), add(&space, 2)];
+    for id in &ids {
+        space.variable(id).unwrap().set_at(0.0, time(0));
+        space.historize(id, false, Rule::default(), time(0)).unwrap();
+    }
+    let mut out = Vec::new();
+    recorder.take(time(0), &mut out, || ());
+    let mut overwritten = 0;
+    std::thread::scope(|scope| {
+        let writers = [0, 1].map(|at| {
+            let handle = space.variable(&ids[at]).unwrap();
+            scope.spawn(move || (1..=WRITES).for_each(|number| handle.set_at(f64::from(number), time(0))))
+        });
+        while !writers.iter().all(std::thread::ScopedJoinHandle::is_finished) {
+            overwritten += recorder.take(time(0), &mut out, || ());
+        }
+    });
+    overwritten += recorder.take(time(0), &mut out, || ());
+    assert!(overwritten <= 2 * WRITES as usize);
+    assert_eq!(recorder.lost(), 0);
+    for key in ["nsu=urn:test;i=1", "nsu=urn:test;i=2"] {
+        let values = out.iter().filter(|one| &*one.node == key).map(|one| one.value.value.as_f64());
+        assert!(
+            values.eq((0..=WRITES).map(|number| Some(f64::from(number)))),
+            "{key}: out of order or missing"
+        );
+    }
 }
 
 #[test]

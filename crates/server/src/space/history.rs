@@ -4,6 +4,7 @@ use super::AddressSpace;
 use super::build::{Under, add_instance};
 use super::error::NodeError;
 use super::nodes::Nodes;
+use super::slot::Snapshot;
 use super::spec::NodeSpec;
 use super::store::SlotHandle;
 use crate::history::aggregate::{Aggregate, Configuration};
@@ -26,6 +27,8 @@ pub(super) struct Registry {
 #[derive(Debug)]
 pub(crate) struct Registration {
     pub(crate) slot: SlotHandle,
+    /// Its value when it was registered. From then on every write is recorded.
+    pub(crate) present: Snapshot,
     pub(crate) history: Arc<NodeHistory>,
     pub(crate) rule: Rule,
 }
@@ -61,9 +64,10 @@ impl AddressSpace {
             let ix = nodes.find(id)?;
             (nodes.slot_handle(ix), nodes.history(ix).map(Arc::clone))
         };
-        if let (Some(slot), Some(history), Some(_)) = (slot, history, self.slots().recorder()) {
+        if let (Some(slot), Some(history), Some(recorder)) = (slot, history, self.slots().recorder()) {
             let mut registrations = self.history.registrations.lock().unwrap_or_else(PoisonError::into_inner);
-            registrations.push(Registration { slot, history, rule });
+            let present = slot.set_recorded(recorder, true);
+            registrations.push(Registration { slot, present, history, rule });
         }
         Ok(())
     }

@@ -29,7 +29,7 @@ mod decisions;
 pub(crate) mod dirty;
 pub(crate) mod error;
 pub(crate) mod events;
-mod history;
+pub(crate) mod history;
 pub mod import;
 pub(crate) mod instance;
 mod instances;

@@ -4,13 +4,16 @@
 //! watches: no allocation, no system call, cost independent of how many items watch. Values are handed over before the
 //! next writer can enter, so each shard gets them in the order in which they were written; the dirty bit comes after
 //! them, so a shard that finds it and has not got the value knows that there was no room for it.
+//!
+//! The recorder of history wants every write too, but later. It takes values from the slots, and a writer hands over only
+//! what it overwrites before that. So who writes slower than the recorder looks pays no more than for a dirty bit.
 
 use super::dirty::SlotBits;
 use super::slot::{Incoming, Inside, Scalar, Slot, Snapshot};
 use super::store::{Hub, QueuedValue};
-use super::sync::AtomicU64;
+use super::sync::{AtomicU32, AtomicU64};
 use core::sync::atomic::Ordering;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use taktwerk_types::{StatusCode, UtcTime, Variant};
 
 /// Slots per page. Pages never move, so handles can point into them from any thread.
@@ -30,6 +33,8 @@ pub(crate) struct Page {
     meanings: SlotBits,
     /// Which slots which shard wants every write of; changed by who is inside the slot.
     queued: Box<[AtomicU64]>,
+    /// Of each slot the number of the write that the recorder took last. Made with the first slot that is recorded.
+    taken: OnceLock<Box<[AtomicU32]>>,
     number: usize,
     /// What the handles of its slots need of the store: they are small because it stands here once.
     pub(super) hub: Arc<Hub>,
@@ -43,6 +48,7 @@ impl Page {
             dirty: SlotBits::new(PAGE_SLOTS, shards),
             meanings: SlotBits::new(PAGE_SLOTS, shards),
             queued: (0..PAGE_SLOTS.div_ceil(64) * shards).map(|_| AtomicU64::new(0)).collect(),
+            taken: OnceLock::new(),
             number,
             hub,
         }
@@ -167,8 +173,12 @@ impl Page {
     ) {
         let slot = self.slot(index);
         let Some(watchers) = slot.watchers(&inside) else { return slot.leave(inside) };
+        let mut pressed =
+            if watchers.queued { self.save_untaken(index, &inside, watchers.shards) } else { 0 };
         let old = slot.put(&inside, value, same, status, times);
-        let pressed = if watchers.queued { self.hand_over(index, &inside, watchers.shards) } else { 0 };
+        if watchers.queued {
+            pressed |= self.hand_over(index, &inside, watchers.shards);
+        }
         if is_last {
             slot.set_gone(&inside, true);
         }
@@ -180,14 +190,63 @@ impl Page {
         drop(old);
     }
 
+    /// Hands the value that is about to be overwritten to the recorder, unless it has taken it. Returns the recorder if it
+    /// has to be woken for it.
+    ///
+    /// Nothing is lost: the recorder says that it has taken a write only after it has copied it, so each write is either
+    /// copied or found untaken by the next one. Some are both; their numbers tell.
+    #[inline]
+    fn save_untaken(&self, index: u32, inside: &Inside, shards: u64) -> u64 {
+        let Some(recorder) = self.hub.recorder().filter(|recorder| shards & 1 << recorder != 0) else {
+            return 0;
+        };
+        let slot = self.slot(index);
+        let number = slot.number(inside);
+        let is_taken = |taken: &AtomicU32| taken.load(Ordering::Relaxed) == number;
+        if self.taken_of(index).is_none_or(is_taken) {
+            return 0;
+        }
+        let value = QueuedValue { slot: index, value: slot.unchanged(inside) };
+        if self.hub.push(recorder, value) { 1 << recorder } else { 0 }
+    }
+
+    #[inline]
+    fn taken_of(&self, index: u32) -> Option<&AtomicU32> {
+        self.taken.get()?.get(index as usize % PAGE_SLOTS)
+    }
+
+    /// The recorder has a copy of the write with this number.
+    #[inline]
+    pub(crate) fn note_taken(&self, index: u32, number: u32) {
+        if let Some(taken) = self.taken_of(index) {
+            taken.store(number, Ordering::Relaxed);
+        }
+    }
+
+    /// Starts or stops recording a slot. Every write from then on is either in the copy that this returns, found in the
+    /// slot, or handed over when it is overwritten, as long as there is room.
+    pub(crate) fn set_recorded(&self, index: u32, recorder: usize, is_recorded: bool) -> Snapshot {
+        self.taken.get_or_init(|| (0..PAGE_SLOTS).map(|_| AtomicU32::new(0)).collect());
+        let slot = self.slot(index);
+        let inside = self.enter(slot);
+        // Again with another rule: what was written meanwhile is not taken yet.
+        if (slot.watching() & 1 << recorder != 0) != is_recorded {
+            slot.set_watched(&inside, recorder, is_recorded);
+            slot.count_queued(&inside, is_recorded);
+            self.note_taken(index, slot.number(&inside));
+        }
+        let value = slot.unchanged(&inside);
+        slot.leave(inside);
+        value
+    }
+
     /// Hands a value to the shards that want every write. Returns those that have to be woken for it.
     fn hand_over(&self, index: u32, inside: &Inside, shards: u64) -> u64 {
-        let value = self.slot(index).written(inside);
         let mut pressed = 0;
         each_shard(shards, |shard| {
             let (word, bit) = self.queued_bit(index, shard);
             if word.is_some_and(|word| word.load(Ordering::Relaxed) & bit != 0)
-                && self.hub.push(shard, QueuedValue { slot: index, value: value.clone() })
+                && self.hub.push(shard, QueuedValue { slot: index, value: self.slot(index).written(inside) })
             {
                 pressed |= 1 << shard;
             }

@@ -201,6 +201,12 @@ pub(super) struct Watchers {
     pub(super) queued: bool,
 }
 
+/// How many writes a sequence number has counted, modulo 2^32.
+#[inline]
+const fn write_number(seq: u64) -> u32 {
+    (seq >> 1) as u32
+}
+
 impl Slot {
     pub(super) fn new() -> Self {
         Self {
@@ -300,7 +306,13 @@ impl Slot {
         self.copy(inside.0.wrapping_add(2))
     }
 
-    /// The value as it is, for one who is inside and does not write.
+    /// The number of the last write, for the one who is inside.
+    #[inline]
+    pub(super) fn number(&self, inside: &Inside) -> u32 {
+        write_number(inside.0)
+    }
+
+    /// The value as it is, for one who is inside and has not written yet.
     pub(super) fn unchanged(&self, inside: &Inside) -> Snapshot {
         self.copy(inside.0)
     }
@@ -372,7 +384,7 @@ impl Slot {
             source: UtcTime::from_ticks(self.source.load(Ordering::Relaxed)),
             server: UtcTime::from_ticks(self.server.load(Ordering::Relaxed)),
             change: (meta >> 40) as u32,
-            write: (seq >> 1) as u32,
+            write: write_number(seq),
         }
     }
 }

@@ -58,7 +58,6 @@ pub(crate) struct SlotStore {
     pages: RwLock<Vec<Arc<Page>>>,
     page_count: AtomicUsize,
     hub: Arc<Hub>,
-    recorder: Option<usize>,
     /// How many shards there are. Behind them stand the recorder, if there is one, and the alarms.
     shards: usize,
 }
@@ -66,6 +65,8 @@ pub(crate) struct SlotStore {
 /// The change sets of all shards, and which slots are free.
 pub(super) struct Hub {
     shards: Box<[ShardChanges]>,
+    /// The number of the recorder of history among them.
+    recorder: Option<usize>,
     free: Mutex<Allocator>,
     /// Lets other threads run; the longer somebody has waited, the larger the number.
     pause: OnceLock<fn(u32)>,
@@ -118,20 +119,14 @@ impl SlotStore {
             pressed: AtomicBool::new(false),
             waker: ArcSwapOption::empty(),
         });
-        let hub = Hub { shards: changes.collect(), free: Mutex::default(), pause: OnceLock::new() };
         let recorder = recorder.map(|_| shards);
-        Self {
-            pages: RwLock::default(),
-            page_count: AtomicUsize::new(0),
-            hub: Arc::new(hub),
-            recorder,
-            shards,
-        }
+        let hub = Hub { shards: changes.collect(), recorder, free: Mutex::default(), pause: OnceLock::new() };
+        Self { pages: RwLock::default(), page_count: AtomicUsize::new(0), hub: Arc::new(hub), shards }
     }
 
     /// The number that the recorder of history has among the shards.
     pub(crate) fn recorder(&self) -> Option<usize> {
-        self.recorder
+        self.hub.recorder
     }
 
     /// The number that alarms have among the shards.
@@ -257,6 +252,11 @@ impl SlotStore {
 impl Hub {
     pub(super) fn shards(&self) -> usize {
         self.shards.len()
+    }
+
+    #[inline]
+    pub(super) fn recorder(&self) -> Option<usize> {
+        self.recorder
     }
 
     /// What somebody does who waits for a writer, at each look.
@@ -390,8 +390,14 @@ impl SlotHandle {
     }
 
     /// Starts or stops handing every write over to a shard.
+    #[cfg(test)]
     pub(crate) fn set_queued(&self, shard: usize, queued: bool) -> Snapshot {
         self.page.set_queued(self.index, shard, queued)
+    }
+
+    /// Starts or stops recording every write.
+    pub(crate) fn set_recorded(&self, recorder: usize, is_recorded: bool) -> Snapshot {
+        self.page.set_recorded(self.index, recorder, is_recorded)
     }
 }
 

@@ -260,6 +260,51 @@ fn writers_hand_over_in_the_order_of_their_writes() {
 }
 
 #[test]
+fn every_write_of_a_recorded_slot_is_taken_in_order() {
+    check(|| {
+        let store = Arc::new(SlotStore::with_recorder(1, 1, Some(4)));
+        let recorder = store.recorder().unwrap();
+        let slot = fresh(&store);
+        let mut last = slot.set_recorded(recorder, true).write;
+        let writer = slot.clone();
+        let writing = thread::spawn(move || {
+            put(&writer, 1);
+            put(&writer, 2);
+            put(&writer, 3);
+        });
+        let mut queued = |store: &SlotStore, last: &mut u32| {
+            while let Some(queued) = store.pop_queued(recorder) {
+                if queued.value.is_after(*last) {
+                    assert_eq!(queued.value.write, *last + 1, "a write is missing");
+                    *last = queued.value.write;
+                }
+            }
+        };
+        let mut turn = || {
+            queued(&store, &mut last);
+            let pages = store.pages_from(0);
+            let mut is_dirty = false;
+            store.take_dirty_pages(recorder, pages.len(), |page| {
+                pages[page].take_dirty(recorder, |_| is_dirty = true);
+            });
+            if is_dirty {
+                let present = slot.read();
+                if present.write != last + 1 {
+                    queued(&store, &mut last);
+                    assert!(!present.is_after(last + 1), "a write is missing");
+                }
+                last = last.max(present.write);
+                slot.page.note_taken(slot.index, present.write);
+            }
+        };
+        turn();
+        writing.join().unwrap();
+        turn();
+        assert_eq!(last, slot.read().write, "the newest value is lost");
+    });
+}
+
+#[test]
 fn a_full_queue_leaves_the_newest_value_dirty() {
     check(|| {
         let store = store(1);

@@ -1,0 +1,99 @@
+//! A server goes on recording while its PostgreSQL database is away, and nothing is lost.
+//!
+//! `TAKTWERK_OUTAGE=60 cargo test --release -p taktwerk-history --features postgres --test outage -- --nocapture` has it away
+//! for a minute; the default is two seconds. Without the programs of PostgreSQL the test is skipped, or fails if
+//! TAKTWERK_TEST_POSTGRES is "required".
+
+#![allow(clippy::unwrap_used, clippy::print_stderr)] // a test fails by panicking, and says how far it has got
+
+#[path = "../src/postgres/database.rs"]
+mod database;
+
+use database::Database;
+use std::sync::Arc;
+use std::time::{Duration, Instant, UNIX_EPOCH};
+use taktwerk::Server;
+use taktwerk::types::{UtcTime, Variant};
+use taktwerk_history::PostgresStore;
+use taktwerk_server::history::{HistoryStore, NodeKey, Order, Span};
+
+const VARIABLES: usize = 2_000;
+/// All variables are written at once: 20 000 values per second.
+const PERIOD: Duration = Duration::from_millis(100);
+/// How long it records before and after.
+const AROUND: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn open(database: &Database) -> PostgresStore {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match PostgresStore::open(&database.url(), "urn:test", Duration::ZERO) {
+            Ok(store) => return store,
+            Err(error) => assert!(Instant::now() < end, "the database does not start: {error}"),
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn nothing_is_lost_while_postgres_is_away() {
+    let outage = std::env::var("TAKTWERK_OUTAGE").map_or(2, |text| text.parse().unwrap());
+    let outage = Duration::from_secs(outage);
+    let Some(mut database) = Database::start() else { return };
+    let store: Arc<dyn HistoryStore> = Arc::new(open(&database));
+    let builder = Server::builder().bind("127.0.0.1:0").anonymous().history(Arc::clone(&store));
+    let server = builder.build().unwrap();
+    let folder = server.namespace("urn:test").folder("Line").unwrap();
+    let add = |number: usize| folder.variable(&format!("v{number}"), 0.0).historize().add().unwrap();
+    let variables: Vec<_> = (0..VARIABLES).map(add).collect();
+    let keys: Vec<NodeKey> =
+        variables.iter().map(|variable| server.space().node_key(variable.id())).collect();
+    let running = server.spawn().unwrap();
+    let counters = Arc::clone(running.recorder().unwrap());
+
+    let (start, began) = (Instant::now(), UtcTime::from_unix(UNIX_EPOCH.elapsed().unwrap()));
+    let mut writes = 0u32;
+    let mut write_for = |span: Duration| {
+        let end = Instant::now() + span;
+        while Instant::now() < end {
+            writes += 1;
+            let time = began.plus(writes * PERIOD);
+            variables.iter().for_each(|variable| variable.set_at(f64::from(writes), time));
+            std::thread::sleep((start + writes * PERIOD).saturating_duration_since(Instant::now()));
+        }
+        writes
+    };
+    write_for(AROUND);
+    database.kill();
+    let away = Instant::now();
+    write_for(outage);
+    while counters.failures() == 0 {
+        assert!(away.elapsed() < PATIENCE, "the database is not away");
+        write_for(PERIOD);
+    }
+    let waiting = counters.waiting();
+    database.go_on();
+    let writes = write_for(AROUND);
+    let rate = f64::from(writes) * VARIABLES as f64 / start.elapsed().as_secs_f64();
+    eprintln!("{rate:.0} values/s, database away for {outage:?}, {waiting} values waited");
+    // The first value of each is there too.
+    let all = (u64::from(writes) + 1) * VARIABLES as u64;
+    let written = Instant::now();
+    while counters.recorded() < all {
+        assert!(written.elapsed() < PATIENCE, "of {all} values not all are stored: {counters:?}");
+        assert_eq!(counters.lost(), 0);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    eprintln!("all {all} values stored {:.1} s after the last write", written.elapsed().as_secs_f64());
+    running.stop(Duration::from_secs(1));
+    assert_eq!((counters.lost(), counters.recorded()), (0, all));
+    for key in &keys {
+        let mut values = Vec::new();
+        store.read(key, Span::ALL, Order::Forward, usize::MAX, &mut values).unwrap();
+        let mut found: Vec<f64> = values.iter().filter_map(|value| Variant::as_f64(&value.value)).collect();
+        assert!(values.iter().all(|value| value.status.is_good()), "{key} has marks of lost values");
+        // The first one has the time at which it was made.
+        found.sort_by(f64::total_cmp);
+        assert!(found.iter().copied().eq((0..=writes).map(f64::from)), "{key}: {} of {writes}", found.len());
+    }
+}

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use taktwerk_config::ConfigError;
 use taktwerk_config::users::Users;
 use taktwerk_crypto::SecurityPolicy;
+#[cfg(feature = "gateway")]
+use taktwerk_gateway::init::{Recording, Wishes};
 use taktwerk_lab::table::{Align, Table};
 use taktwerk_pki::{Group, Store};
 
@@ -48,6 +50,22 @@ pub(crate) enum ConfigCommand {
         #[cfg(feature = "gateway")]
         #[arg(long, value_name = "URL")]
         opcua: Vec<String>,
+        /// Ask for JSON at http://HOST[:PORT]/PATH.
+        #[cfg(feature = "gateway")]
+        #[arg(long, value_name = "URL")]
+        http: Vec<String>,
+        /// Read a file that another program writes.
+        #[cfg(feature = "gateway")]
+        #[arg(long = "file", value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// Follow the lines that are appended to a file.
+        #[cfg(feature = "gateway")]
+        #[arg(long = "log", value_name = "FILE")]
+        logs: Vec<PathBuf>,
+        /// Play a recording in CSV, whose first line names the columns.
+        #[cfg(feature = "gateway")]
+        #[arg(long = "replay", value_name = "FILE")]
+        recordings: Vec<PathBuf>,
     },
 }
 
@@ -56,9 +74,19 @@ pub(crate) fn run(command: &ConfigCommand, output: Output) -> Result<(), Failure
     match command {
         ConfigCommand::Check { file } => check(file, output),
         #[cfg(feature = "gateway")]
-        ConfigCommand::Init { file, state, modbus, mqtt, opcua } => {
+        ConfigCommand::Init { file, state, modbus, mqtt, opcua, http, files, logs, recordings } => {
             let (modbus, mqtt, opcua) = (modbus.clone(), mqtt.clone(), opcua.clone());
-            let wishes = taktwerk_gateway::init::Wishes { modbus, mqtt, opcua };
+            let recordings = absolute(recordings)?;
+            let recordings: Result<_, _> = recordings.iter().map(|path| Recording::read(path)).collect();
+            let wishes = Wishes {
+                modbus,
+                mqtt,
+                opcua,
+                http: http.clone(),
+                files: absolute(files)?,
+                logs: absolute(logs)?,
+                recordings: recordings.map_err(Failure::Usage)?,
+            };
             if wishes.is_empty() {
                 config_init::server(file, state.as_deref(), output)
             } else {
@@ -69,6 +97,17 @@ pub(crate) fn run(command: &ConfigCommand, output: Output) -> Result<(), Failure
         #[cfg(not(feature = "gateway"))]
         ConfigCommand::Init { file, state } => config_init::server(file, state.as_deref(), output),
     }
+}
+
+/// The names of files from the root: they are named from where the command runs, and the configuration may be elsewhere.
+#[cfg(feature = "gateway")]
+fn absolute(paths: &[PathBuf]) -> Result<Vec<String>, Failure> {
+    let absolute = |path: &PathBuf| {
+        let fail = |reason: &dyn core::fmt::Display| Failure::Usage(format!("{}: {reason}", path.display()));
+        let path = std::path::absolute(path).map_err(|error| fail(&error))?;
+        path.to_str().map(str::to_owned).ok_or_else(|| fail(&"the name is not UTF-8; rename the file"))
+    };
+    paths.iter().map(absolute).collect()
 }
 
 fn check(path: &Path, output: Output) -> Result<(), Failure> {

@@ -17,7 +17,7 @@ use std::time::Instant;
 use taktwerk::BuildError;
 use taktwerk_net::clock::wall;
 use taktwerk_server::space::{NodeError, VariableHandle};
-use taktwerk_types::{DataValue, NodeId, StatusCode, UtcTime, Variant};
+use taktwerk_types::{BuiltInType, DataValue, NodeId, StatusCode, UtcTime, Variant};
 use tokio::sync::mpsc;
 
 /// Writes that wait for a source.
@@ -231,7 +231,7 @@ impl Feed {
 
     /// The nodes of the gateway.
     #[must_use]
-    pub fn plant(&self) -> &Plant {
+    pub fn plant(&self) -> &Arc<Plant> {
         &self.0.plant
     }
 
@@ -333,7 +333,10 @@ impl Feed {
         quality: Quality,
     ) -> Result<(), BuildError> {
         let name: Arc<str> = tag.full_name().into();
-        let taps = self.0.taps.iter().filter_map(|tap| Tap::of(tap, &name)).collect();
+        // Destinations have no use for the encoding of a structure.
+        let is_structure = kind.element == BuiltInType::ExtensionObject;
+        let taps = self.0.taps.iter().filter(|_| !is_structure).filter_map(|tap| Tap::of(tap, &name));
+        let taps = taps.collect();
         let mut all = lock(&self.0.held);
         if self.0.is_closed.load(Ordering::Relaxed) {
             drop(all);

@@ -1,7 +1,10 @@
 //! Configuration files to begin with: they run as they are.
 
 use crate::connect::{host_and_port, target};
+use crate::offer::quoted;
 use core::fmt::Write;
+use std::collections::HashSet;
+use std::io::{BufRead, BufReader, Read};
 
 /// The sources that a file is for.
 #[derive(Debug, Clone, Default)]
@@ -12,6 +15,96 @@ pub struct Wishes {
     pub mqtt: Vec<String>,
     /// OPC UA servers, as `opc.tcp://host[:port]`.
     pub opcua: Vec<String>,
+    /// JSON over HTTP, as `http://host[:port]/path` or with `https`.
+    pub http: Vec<String>,
+    /// Files that are read whole, by their paths.
+    pub files: Vec<String>,
+    /// Files to which lines are appended, by their paths.
+    pub logs: Vec<String>,
+    /// Recordings in CSV.
+    pub recordings: Vec<Recording>,
+}
+
+/// A recording in CSV.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recording {
+    path: String,
+    delimiter: char,
+    columns: Vec<String>,
+}
+
+/// Columns of a recording that become tags.
+const COLUMNS_MAX: usize = 1000;
+/// The longest first line of a recording.
+const HEAD_LEN_MAX: u64 = 1 << 20;
+/// What the column with the time is called in most recordings.
+const TIME_COLUMNS: [&str; 5] = ["time", "timestamp", "datetime", "date", "ts"];
+
+impl Recording {
+    /// Reads the names of the columns of a CSV file.
+    ///
+    /// # Errors
+    /// Why the file cannot be played.
+    pub fn read(path: &str) -> Result<Self, String> {
+        let fail = |error: std::io::Error| format!("{path}: {error}");
+        let file = std::fs::File::open(path).map_err(fail)?;
+        let mut head = String::new();
+        BufReader::new(file.take(HEAD_LEN_MAX)).read_line(&mut head).map_err(fail)?;
+        let head = head.trim_start_matches('\u{feff}');
+        let delimiter = [',', ';', '\t'].into_iter().max_by_key(|delimiter| {
+            // Of several that occur as often, the usual one.
+            (head.matches(*delimiter).count(), *delimiter == ',')
+        });
+        let delimiter = delimiter.unwrap_or(',');
+        let mut reader = csv::ReaderBuilder::new()
+            .has_headers(false)
+            .delimiter(u8::try_from(delimiter).unwrap_or(b','))
+            .from_reader(head.as_bytes());
+        let columns = reader.records().next().and_then(Result::ok).unwrap_or_default();
+        let columns: Vec<String> =
+            columns.iter().map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect();
+        if columns.is_empty() || columns.len() > COLUMNS_MAX {
+            return Err(format!(
+                "{path}: its first line names {} columns; 1 to {COLUMNS_MAX} can be tags",
+                columns.len()
+            ));
+        }
+        Ok(Self { path: path.to_owned(), delimiter, columns })
+    }
+
+    fn section(&self, name: &str) -> String {
+        let is_time = |column: &&String| TIME_COLUMNS.contains(&column.to_lowercase().as_str());
+        let time = self.columns.iter().find(is_time);
+        let mut text = format!(
+            "\n[[source]]\nname = \"{name}\"\ntype = \"replay\"\nfile = {}\ninterval = \"1 s\"\n",
+            quoted(&self.path)
+        );
+        match self.delimiter {
+            ';' => text.push_str("delimiter = \";\"\n"),
+            '\t' => text.push_str("delimiter = \"tab\"\n"),
+            _ => {}
+        }
+        match time {
+            Some(column) => {
+                let _ = writeln!(text, "time_column = {}", quoted(column));
+            }
+            None => text
+                .push_str("# time_column = \"time\"         # without it, one row is played per interval\n"),
+        }
+        let mut names = HashSet::new();
+        for column in self.columns.iter().filter(|column| Some(*column) != time) {
+            // Names are parts of paths. Two columns may differ only in what cannot stand there.
+            let mut tag = column.replace(|char: char| char.is_control() || char == '/', "_");
+            while !names.insert(tag.clone()) {
+                tag.push('_');
+            }
+            let _ = writeln!(text, "\n[[tag]]\nsource = \"{name}\"\nname = {}", quoted(&tag));
+            if tag != *column {
+                let _ = writeln!(text, "column = {}", quoted(column));
+            }
+        }
+        text
+    }
 }
 
 const HEAD: &str = r#"# A gateway: taktwerk serve --config FILE
@@ -102,6 +195,47 @@ security = "none"                # "best" takes certificates from the folder pki
 # password_file = "opcua.password"
 "#;
 
+const HTTP: &str = r#"
+[[source]]
+name = "NAME"
+type = "http"
+url = URL
+interval = "1 s"
+# token_file = "NAME.token"
+
+# All that comes, as a text. One [[tag]] for each value is better:
+[[tag]]
+source = "NAME"
+name = "Answer"
+json = "$"
+type = "String"
+
+# [[tag]]
+# source = "NAME"
+# name = "Power"
+# json = "$.emeters[0].power"
+# units = "W"
+"#;
+
+const FILE: &str = r#"
+[[source]]
+name = "NAME"
+type = "TYPE"
+file = PATH
+
+# The whole text. With a pattern, the value is what matches: its group `value`, or its first group.
+[[tag]]
+source = "NAME"
+name = "Text"
+type = "String"
+
+# [[tag]]
+# source = "NAME"
+# name = "Force"
+# pattern = 'force=(?<value>[0-9.]+)'
+# units = "kN"
+"#;
+
 /// A file with these sections that runs as it is.
 #[must_use]
 pub fn file_of(sections: &str) -> String {
@@ -112,7 +246,13 @@ impl Wishes {
     /// Whether nothing was wished for.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.modbus.is_empty() && self.mqtt.is_empty() && self.opcua.is_empty()
+        self.modbus.is_empty()
+            && self.mqtt.is_empty()
+            && self.opcua.is_empty()
+            && self.http.is_empty()
+            && self.files.is_empty()
+            && self.logs.is_empty()
+            && self.recordings.is_empty()
     }
 
     /// The text of the file.
@@ -159,6 +299,25 @@ impl Wishes {
             }
             text.push_str(&OPCUA.replace("NAME", &format!("opcua-{}", index + 1)).replace("URL", url));
         }
+        for (index, url) in self.http.iter().enumerate() {
+            let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
+            let address = rest.map(|rest| rest.split('/').next().unwrap_or_default());
+            let is_plain = url.chars().all(|char| char.is_ascii_graphic() && char != '@');
+            if !is_plain || address.and_then(|address| host_and_port(address, 80)).is_none() {
+                return Err(format!("{url:?} is no URL; write http://HOST/PATH or https://HOST/PATH"));
+            }
+            text.push_str(&HTTP.replace("NAME", &format!("http-{}", index + 1)).replace("URL", &quoted(url)));
+        }
+        for (kind, paths) in [("file", &self.files), ("log", &self.logs)] {
+            for (index, path) in paths.iter().enumerate() {
+                let section = FILE.replace("NAME", &format!("{kind}-{}", index + 1)).replace("TYPE", kind);
+                let format = "format = \"text\"                  # or \"json\", \"csv\"";
+                text.push_str(&section.replace("PATH", &format!("{}\n{format}", quoted(path))));
+            }
+        }
+        for (index, recording) in self.recordings.iter().enumerate() {
+            text.push_str(&recording.section(&format!("replay-{}", index + 1)));
+        }
         Ok(text)
     }
 }
@@ -176,12 +335,16 @@ mod tests {
             modbus: vec!["plc7".to_owned(), "[::1]:1502".to_owned()],
             mqtt: vec!["mqtt://broker".to_owned()],
             opcua: vec!["opc.tcp://plc:4841/path".to_owned()],
+            http: vec!["https://meter.example.com/status?all=1".to_owned()],
+            files: vec!["/proc/loadavg".to_owned()],
+            logs: vec!["C:\\logs\\press.log".to_owned()],
+            recordings: Vec::new(),
         };
         let text = wishes.file().unwrap();
         let file = ConfigFile::parse(Path::new("g.toml"), &text).unwrap();
         assert!(!file.config().server.simulated_plant && file.is_loopback());
         let gateway = GatewayConfig::parse(Path::new("g.toml"), &text).unwrap().unwrap();
-        assert_eq!(gateway.sources.len(), 4);
+        assert_eq!(gateway.sources.len(), 7);
         // The settings in comments exist, too.
         let all: String = text
             .lines()
@@ -204,6 +367,32 @@ mod tests {
             assert!(Wishes { modbus: list(), ..Wishes::default() }.file().is_err(), "{wrong}");
             assert!(Wishes { mqtt: list(), ..Wishes::default() }.file().is_err(), "{wrong}");
             assert!(Wishes { opcua: list(), ..Wishes::default() }.file().is_err(), "{wrong}");
+            assert!(Wishes { http: list(), ..Wishes::default() }.file().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn the_columns_of_a_recording_become_tags() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("oven.csv");
+        let file = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            Recording::read(path.to_str().unwrap())
+        };
+        let recording =
+            file("\u{feff}Timestamp;Temperature;\"Flow; l/min\";Flow; l_min\n2026-11-25T00:00:00Z;1;2;3;4\n");
+        let wishes = Wishes { recordings: vec![recording.unwrap()], ..Wishes::default() };
+        let text = wishes.file().unwrap();
+        let gateway = GatewayConfig::parse(Path::new("g.toml"), &text).unwrap().unwrap();
+        assert_eq!((gateway.sources.len(), gateway.tag_count()), (1, 4), "{text}");
+        assert!(text.contains("time_column = \"Timestamp\"") && text.contains("delimiter = \";\""), "{text}");
+        assert!(text.contains("column = \"Flow; l/min\""), "{text}");
+        // One row per interval if there is no time.
+        let wishes = Wishes { recordings: vec![file("a,b\n1,2\n").unwrap()], ..Wishes::default() };
+        let text = wishes.file().unwrap();
+        assert!(!text.contains("\ntime_column"), "{text}");
+        assert_eq!(GatewayConfig::parse(Path::new("g.toml"), &text).unwrap().unwrap().tag_count(), 2);
+        assert!(file("").is_err());
+        assert!(Recording::read(folder.path().join("none.csv").to_str().unwrap()).is_err());
     }
 }

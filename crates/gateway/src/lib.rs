@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 pub mod adapter;
+pub mod catalogue;
 pub mod configuration;
 pub mod connect;
 #[cfg(feature = "postgres")]

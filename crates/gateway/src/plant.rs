@@ -1,6 +1,7 @@
 //! The nodes of the gateway in the address space.
 
-use crate::tag::{Access, Tag};
+use crate::catalogue::Catalogue;
+use crate::tag::{Access, Model, Tag};
 use crate::value::Kind;
 use core::time::Duration;
 use futures_util::future::BoxFuture;
@@ -15,9 +16,11 @@ use taktwerk_schema::{Argument, EUInformation};
 use taktwerk_server::NewEvent;
 use taktwerk_server::callback::MethodResult;
 use taktwerk_server::history::NodeHistory;
-use taktwerk_server::space::{NodeError, VariableHandle};
+use taktwerk_server::space::{AddressSpace, NodeError, VariableHandle};
 use taktwerk_types::{DataValue, NodeId, QualifiedName, StatusCode, Variant};
 
+/// Folders whose types are remembered.
+const MODELS_MAX: usize = 1_000_000;
 const FOLDER_TYPE: NodeId = NodeId::numeric(0, object_type_ids::FOLDER_TYPE);
 
 /// Decides on what a client writes.
@@ -36,6 +39,7 @@ struct Shape {
     range: Option<(f64, f64)>,
     access: Access,
     historize: bool,
+    model: Model,
 }
 
 impl Shape {
@@ -48,6 +52,7 @@ impl Shape {
             range: tag.range,
             access: tag.access,
             historize: tag.historize,
+            model: tag.model.clone(),
         }
     }
 }
@@ -82,7 +87,7 @@ pub struct Signature {
 enum What {
     Variable {
         handle: VariableHandle,
-        shape: Shape,
+        shape: Box<Shape>,
         /// `None` if clients cannot write.
         writer: Option<Writer>,
     },
@@ -95,7 +100,7 @@ enum What {
 impl What {
     fn shape(&self) -> Option<&Shape> {
         match self {
-            Self::Variable { shape, .. } => Some(shape),
+            Self::Variable { shape, .. } => Some(shape.as_ref()),
             Self::Method { .. } => None,
         }
     }
@@ -162,6 +167,10 @@ pub struct Plant {
     released: AtomicUsize,
     /// What sources leave for those that follow them, by their names.
     kept: Mutex<HashMap<String, Arc<dyn Any + Send + Sync>>>,
+    /// The types of other servers.
+    catalogue: Catalogue,
+    /// What folders are at the servers that they mirror, by their paths.
+    models: Mutex<HashMap<String, Model>>,
 }
 
 impl core::fmt::Debug for Plant {
@@ -184,6 +193,29 @@ impl Plant {
             entries: Mutex::default(),
             released: AtomicUsize::new(0),
             kept: Mutex::default(),
+            catalogue: Catalogue::default(),
+            models: Mutex::default(),
+        }
+    }
+
+    /// The types of other servers.
+    #[must_use]
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
+    /// The address space.
+    #[must_use]
+    pub fn space(&self) -> &AddressSpace {
+        self.namespace.space()
+    }
+
+    /// Says what a folder is at the server that it mirrors. A folder that is there stays as it is.
+    pub fn model_folder(&self, path: &[String], model: Model) {
+        let key: String = path.iter().flat_map(|name| ["/", name]).collect();
+        let mut models = lock(&self.models);
+        if model != Model::default() && models.len() < MODELS_MAX {
+            models.insert(key, model);
         }
     }
 
@@ -217,7 +249,15 @@ impl Plant {
             parent = match folders.get(&key).filter(is_there) {
                 Some(folder) => folder.clone(),
                 None => {
-                    let folder = parent.object(name).of_type(FOLDER_TYPE).organized().event_notifier();
+                    let model = lock(&self.models).get(&key).cloned().unwrap_or_default();
+                    let mut folder = parent.object(name).event_notifier();
+                    folder = match model.type_definition {
+                        Some(kind) => folder.declared_type(kind),
+                        None => folder.of_type(FOLDER_TYPE).organized(),
+                    };
+                    if let Some(name) = model.browse_name {
+                        folder = folder.browse_name(name);
+                    }
                     let folder = folder.add()?;
                     folders.insert(key.clone(), folder.clone());
                     folder
@@ -265,7 +305,7 @@ impl Plant {
         if let Some(entry) = entries.get_mut(&name).filter(|entry| entry.released.is_some()) {
             self.released.fetch_sub(1, Ordering::Relaxed);
             match &entry.what {
-                What::Variable { handle, shape: known, writer } if *known == shape => {
+                What::Variable { handle, shape: known, writer } if **known == shape => {
                     if let Some(writer) = writer {
                         *lock(writer) = on_write;
                     }
@@ -284,7 +324,7 @@ impl Plant {
             self.delete(&[other.node]);
         }
         let (node, handle, writer) = self.add(tag, &shape, on_write)?;
-        let what = What::Variable { handle: handle.clone(), shape, writer };
+        let what = What::Variable { handle: handle.clone(), shape: Box::new(shape), writer };
         self.insert(name, Entry::new(node, what, source, is_found));
         Ok(Given { handle, is_kept: false })
     }
@@ -309,7 +349,7 @@ impl Plant {
         }
         let shape = Shape::of(tag, kind, every);
         let (node, handle, writer) = self.add(tag, &shape, Arc::new(|_| StatusCode::BAD_NO_COMMUNICATION))?;
-        let what = What::Variable { handle, shape, writer };
+        let what = What::Variable { handle, shape: Box::new(shape), writer };
         let entry = Entry::new(node, what, source, false);
         self.insert(name, Entry { released: Some(Instant::now()), is_staged: true, ..entry });
         self.released.fetch_add(1, Ordering::Relaxed);
@@ -330,9 +370,21 @@ impl Plant {
         let folder = self.folder(&tag.path)?;
         let zero = shape.kind.zero();
         let is_typed = !zero.is_empty();
-        let mut builder = folder.variable(&tag.name, zero).organized();
-        if !is_typed {
+        let mut builder = folder.variable(&tag.name, zero);
+        let Model { type_definition, data_type, browse_name } = shape.model.clone();
+        if let Some(data_type) = data_type {
+            builder = builder.data_type(data_type);
+        } else if !is_typed {
             builder = builder.data_type(NodeId::numeric(0, u32::from(shape.kind.element.number())));
+        }
+        builder = match type_definition {
+            Some(kind) => builder.declared_type(kind),
+            // The member of a type is a component.
+            None if browse_name.is_some() => builder,
+            None => builder.organized(),
+        };
+        if let Some(name) = browse_name {
+            builder = builder.browse_name(name);
         }
         if let Some(every) = shape.every {
             builder = builder.minimum_sampling_interval((every.as_secs_f64() * 1e3) as f32);

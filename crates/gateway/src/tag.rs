@@ -5,7 +5,7 @@ use crate::value::{Kind, TYPES, map_numbers};
 use core::time::Duration;
 use taktwerk::unit::Unit;
 use taktwerk_schema::EUInformation;
-use taktwerk_types::{BuiltInType, LocalizedText, StatusCode, Variant};
+use taktwerk_types::{BuiltInType, LocalizedText, NodeId, QualifiedName, StatusCode, Variant};
 
 /// Linear scaling from the device's number to the tag's, and bounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -108,6 +108,19 @@ pub struct Tag {
     pub historize: bool,
     /// How often a value should come; the source's interval unless it is named.
     pub expect_every: Option<Duration>,
+    /// What a mirrored variable is at its own server.
+    pub model: Model,
+}
+
+/// What a mirrored node is at its own server, with the ids that these types have here.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Model {
+    /// Its type, if it is not one of namespace 0.
+    pub type_definition: Option<NodeId>,
+    /// The DataType of a variable, if it is not one of namespace 0.
+    pub data_type: Option<NodeId>,
+    /// Its BrowseName, if it is not of the namespace of the gateway.
+    pub browse_name: Option<QualifiedName>,
 }
 
 /// Longest name of a tag or folder.
@@ -184,6 +197,7 @@ impl Tag {
                 .unwrap_or(Access::Read),
             historize: fields.flag("historize")?.unwrap_or(false),
             expect_every: fields.span("expect_every")?,
+            model: Model::default(),
         })
     }
 

@@ -11,7 +11,7 @@ use taktwerk_schema::Argument;
 use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_server::callback::{CallContext, MethodCall, MethodHandler};
 use taktwerk_server::space::NodeSpec;
-use taktwerk_types::{LocalizedText, NodeId, StatusCode, Variant};
+use taktwerk_types::{LocalizedText, NodeId, QualifiedName, StatusCode, Variant};
 
 /// The arguments of a method as Rust types: `()`, or a tuple of up to eight [`Value`]s: `(f64,)`, `(f64, String)`, ….
 pub trait Arguments: Sized + Send + 'static {
@@ -200,7 +200,8 @@ impl MethodBuilder {
     ) -> Result<Node, BuildError> {
         let Self { parent, name, mut texts, .. } = self;
         let id = texts.id.take().unwrap_or_else(|| parent.child_id(&name));
-        let spec = NodeSpec::method(id.clone(), parent.child_name(&name), Some(handler));
+        let browse_name = texts.browse_name.take().unwrap_or_else(|| parent.child_name(&name));
+        let spec = NodeSpec::method(id.clone(), browse_name, Some(handler));
         parent.add(texts.apply(spec), reference_type_ids::HAS_COMPONENT, None)?;
         let node = Node { space: parent.space, id, namespace: parent.namespace };
         if !inputs.is_empty() {

@@ -239,6 +239,7 @@ impl Node {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Texts {
     pub(crate) id: Option<NodeId>,
+    pub(crate) browse_name: Option<QualifiedName>,
     pub(crate) display_name: Option<LocalizedText>,
     pub(crate) description: Option<LocalizedText>,
 }
@@ -261,6 +262,12 @@ macro_rules! common_setters {
         /// Another id than the one made of the path.
         pub fn node_id(mut self, id: impl Into<NodeId>) -> Self {
             self.texts.id = Some(id.into());
+            self
+        }
+
+        /// Another BrowseName than the name in the parent's namespace, such as that of a type's member.
+        pub fn browse_name(mut self, name: impl Into<QualifiedName>) -> Self {
+            self.texts.browse_name = Some(name.into());
             self
         }
 

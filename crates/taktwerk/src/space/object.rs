@@ -5,7 +5,7 @@ use super::ns0;
 use crate::error::BuildError;
 use taktwerk_schema::ids::{object_type_ids, reference_type_ids};
 use taktwerk_server::space::NodeSpec;
-use taktwerk_types::{LocalizedText, NodeId};
+use taktwerk_types::{LocalizedText, NodeId, QualifiedName};
 
 /// The bit of EventNotifier that lets clients monitor events (Part 3 §8.59).
 const SUBSCRIBE_TO_EVENTS: u8 = 1;
@@ -18,6 +18,7 @@ pub struct ObjectBuilder {
     name: String,
     texts: Texts,
     object_type: Option<NodeId>,
+    declared_type: Option<NodeId>,
     optional: Vec<String>,
     is_organized: bool,
     is_notifier: bool,
@@ -30,6 +31,7 @@ impl ObjectBuilder {
             name: name.to_owned(),
             texts: Texts::default(),
             object_type: None,
+            declared_type: None,
             optional: Vec::new(),
             is_organized: false,
             is_notifier: false,
@@ -41,6 +43,12 @@ impl ObjectBuilder {
     /// Makes it an instance of an ObjectType: it gets all mandatory children of the type and its supertypes.
     pub fn of_type(mut self, object_type: impl Into<NodeId>) -> Self {
         self.object_type = Some(object_type.into());
+        self
+    }
+
+    /// Says that it is an instance of an ObjectType, without adding the children of the type: the caller adds them.
+    pub fn declared_type(mut self, object_type: impl Into<NodeId>) -> Self {
+        self.declared_type = Some(object_type.into());
         self
     }
 
@@ -67,9 +75,11 @@ impl ObjectBuilder {
     /// # Errors
     /// The id is taken (usually because the parent has a child of that name), or there is no such type.
     pub fn add(self) -> Result<Node, BuildError> {
-        let Self { parent, name, mut texts, object_type, optional, is_organized, is_notifier } = self;
+        let Self { parent, name, mut texts, object_type, declared_type, optional, .. } = self;
+        let (is_organized, is_notifier) = (self.is_organized, self.is_notifier);
         let id = texts.id.take().unwrap_or_else(|| parent.child_id(&name));
-        let mut spec = texts.apply(NodeSpec::object(id.clone(), parent.child_name(&name)));
+        let browse_name = texts.browse_name.take().unwrap_or_else(|| parent.child_name(&name));
+        let mut spec = texts.apply(NodeSpec::object(id.clone(), browse_name));
         if is_notifier {
             spec = spec.event_notifier(SUBSCRIBE_TO_EVENTS);
         }
@@ -77,7 +87,10 @@ impl ObjectBuilder {
             if is_organized { reference_type_ids::ORGANIZES } else { reference_type_ids::HAS_COMPONENT };
         match object_type {
             Some(kind) => parent.add_instance(spec, reference_type, &kind, &optional)?,
-            None => parent.add(spec, reference_type, Some(&ns0(object_type_ids::BASE_OBJECT_TYPE)))?,
+            None => {
+                let kind = declared_type.unwrap_or_else(|| ns0(object_type_ids::BASE_OBJECT_TYPE));
+                parent.add(spec, reference_type, Some(&kind))?;
+            }
         }
         Ok(Node { space: parent.space, id, namespace: parent.namespace })
     }

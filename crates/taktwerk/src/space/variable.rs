@@ -29,6 +29,7 @@ pub struct VariableBuilder<T> {
     initial: Option<T>,
     shape: Option<ValueShape>,
     variable_type: Option<NodeId>,
+    declared_type: Option<NodeId>,
     optional: Vec<String>,
     reference_type: u32,
     is_writable: bool,
@@ -58,6 +59,7 @@ impl<T: Value> VariableBuilder<T> {
             initial,
             shape: None,
             variable_type: None,
+            declared_type: None,
             optional: Vec::new(),
             reference_type: reference_type_ids::HAS_COMPONENT,
             is_writable: false,
@@ -111,6 +113,12 @@ impl<T: Value> VariableBuilder<T> {
     /// Makes it an instance of a VariableType: it gets all mandatory children of the type.
     pub fn of_type(mut self, variable_type: impl Into<NodeId>) -> Self {
         self.variable_type = Some(variable_type.into());
+        self
+    }
+
+    /// Says that it is an instance of a VariableType, without adding the children of the type: the caller adds them.
+    pub fn declared_type(mut self, variable_type: impl Into<NodeId>) -> Self {
+        self.declared_type = Some(variable_type.into());
         self
     }
 
@@ -226,14 +234,15 @@ impl<T: Value> VariableBuilder<T> {
     pub fn add(mut self) -> Result<Variable<T>, BuildError> {
         let shape = self.shape.take().unwrap_or_else(|| self.inferred_shape());
         let id = self.texts.id.take().unwrap_or_else(|| self.parent.child_id(&self.name));
+        let browse_name = self.texts.browse_name.take().unwrap_or_else(|| self.parent.child_name(&self.name));
         let analog_type = self.analog_type();
-        let Self { parent, name, texts, initial, variable_type, optional, reference_type, .. } = self;
+        let Self { parent, texts, initial, variable_type, optional, reference_type, .. } = self;
         let value = initial.map(Value::into_variant);
         let mut access = AccessLevelType::CURRENT_READ;
         if self.is_writable {
             access.0 |= AccessLevelType::CURRENT_WRITE.0;
         }
-        let mut spec = NodeSpec::variable(id.clone(), parent.child_name(&name), NodeId::NULL, value)
+        let mut spec = NodeSpec::variable(id.clone(), browse_name, NodeId::NULL, value)
             .shape(shape)
             .access_level(access)
             .minimum_sampling_interval(self.minimum_sampling_interval);
@@ -256,7 +265,7 @@ impl<T: Value> VariableBuilder<T> {
         });
         match variable_type {
             Some(kind) => parent.add_instance(spec, reference_type, &kind, &optional)?,
-            None => parent.add(spec, reference_type, Some(&default_type))?,
+            None => parent.add(spec, reference_type, Some(&self.declared_type.unwrap_or(default_type)))?,
         }
         let node = Node { space: parent.space, id, namespace: parent.namespace };
         let added = (|| {

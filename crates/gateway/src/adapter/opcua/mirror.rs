@@ -10,7 +10,7 @@ use taktwerk::client::Attribute;
 use taktwerk::client::BrowseOptions;
 use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_schema::{Argument, BrowseDirection, EUInformation, NodeClass, Range};
-use taktwerk_types::{ArrayValues, DataValue, NodeId, Variant};
+use taktwerk_types::{ArrayValues, DataValue, NodeId, QualifiedName, Variant};
 
 /// Nodes that are browsed in one request.
 const BROWSE_MAX: usize = 500;
@@ -29,7 +29,11 @@ pub(super) struct Found {
     pub(super) node: NodeId,
     /// The names from the root to the variable.
     pub(super) path: Vec<String>,
-    pub(super) kind: Kind,
+    /// The type of its values, if it is a plain one.
+    pub(super) kind: Option<Kind>,
+    pub(super) data_type: NodeId,
+    pub(super) is_array: bool,
+    pub(super) nature: Nature,
     pub(super) is_writable: bool,
     pub(super) has_history: bool,
     pub(super) range: Option<(f64, f64)>,
@@ -38,9 +42,26 @@ pub(super) struct Found {
     pub(super) value: Option<Variant>,
 }
 
+/// The type and name of a node.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Nature {
+    pub(super) type_definition: NodeId,
+    pub(super) browse_name: QualifiedName,
+}
+
+/// An object of the other server.
+#[derive(Debug, Clone)]
+pub(super) struct Object {
+    pub(super) node: NodeId,
+    /// The names from the root to the object.
+    pub(super) path: Vec<String>,
+    pub(super) nature: Nature,
+}
+
 struct Seen {
     node: NodeId,
     path: Vec<String>,
+    nature: Nature,
     properties: HashMap<String, NodeId>,
 }
 
@@ -61,7 +82,7 @@ pub(super) struct Subtree {
     pub(super) variables: Vec<Found>,
     pub(super) methods: Vec<Method>,
     /// The objects with the names from the root to them; the root has none.
-    pub(super) objects: Vec<(NodeId, Vec<String>)>,
+    pub(super) objects: Vec<Object>,
     /// Whether there was more than was wanted.
     pub(super) is_cut: bool,
 }
@@ -89,7 +110,7 @@ pub(super) async fn subtree(
     let fail = |error: taktwerk::client::Error| Fault::other(target, error);
     let mut seen: Vec<Seen> = Vec::new();
     let mut methods: Vec<Method> = Vec::new();
-    let mut objects = vec![(root.clone(), Vec::new())];
+    let mut objects = vec![Object { node: root.clone(), path: Vec::new(), nature: Nature::default() }];
     let mut visited: HashSet<NodeId> = HashSet::from([root.clone()]);
     // The variable above, for properties; the path.
     let mut level: Vec<(NodeId, Option<usize>, Vec<String>)> = vec![(root, None, Vec::new())];
@@ -104,6 +125,8 @@ pub(super) async fn subtree(
                 for reference in result.unwrap_or_default() {
                     let Some(node) = reference.node_id.local().cloned() else { continue };
                     let name = name_of(reference.browse_name.name.as_str());
+                    let type_definition = reference.type_definition.local().cloned().unwrap_or_default();
+                    let nature = Nature { type_definition, browse_name: reference.browse_name };
                     if let Some(above) = above.and_then(|above: usize| seen.get_mut(above)) {
                         is_cut |= !above.take(name, node);
                         continue;
@@ -135,12 +158,12 @@ pub(super) async fn subtree(
                     path.push(name);
                     match reference.node_class {
                         NodeClass::OBJECT => {
-                            objects.push((node.clone(), path.clone()));
+                            objects.push(Object { node: node.clone(), path: path.clone(), nature });
                             next.push((node, None, path));
                         }
                         NodeClass::VARIABLE if seen.len() < most => {
                             next.push((node.clone(), Some(seen.len()), path.clone()));
-                            seen.push(Seen { node, path, properties: HashMap::new() });
+                            seen.push(Seen { node, path, nature, properties: HashMap::new() });
                         }
                         NodeClass::VARIABLE => is_cut = true,
                         _ => {}
@@ -156,6 +179,16 @@ pub(super) async fn subtree(
     let variables = describe(client, seen).await.map_err(fail)?;
     let methods = sign(client, methods).await.map_err(fail)?;
     Ok(Subtree { variables, methods, objects, is_cut })
+}
+
+impl Subtree {
+    /// The types that its nodes have.
+    pub(super) fn types(&self) -> impl Iterator<Item = NodeId> {
+        let of_variables =
+            self.variables.iter().flat_map(|found| [&found.data_type, &found.nature.type_definition]);
+        let of_objects = self.objects.iter().map(|object| &object.nature.type_definition);
+        of_variables.chain(of_objects).cloned()
+    }
 }
 
 /// Reads the arguments of methods. Methods with arguments that mean something only on their own server are left out.
@@ -287,8 +320,13 @@ fn name_of(name: &str) -> String {
 }
 
 /// Attributes that are read of each variable.
-const ATTRIBUTES: [Attribute; 4] =
-    [Attribute::DataType, Attribute::Value, Attribute::UserAccessLevel, Attribute::Description];
+const ATTRIBUTES: [Attribute; 5] = [
+    Attribute::DataType,
+    Attribute::Value,
+    Attribute::UserAccessLevel,
+    Attribute::Description,
+    Attribute::ValueRank,
+];
 
 /// Servers refuse a request without operations.
 async fn read(
@@ -313,12 +351,20 @@ async fn describe(client: &Client, seen: Vec<Seen>) -> Result<Vec<Found>, taktwe
         analog.iter().map(|seen| seen.node.clone()).zip(properties.chunks(2)).collect();
     let mut found = Vec::new();
     for (seen, values) in seen.iter().zip(values.chunks(ATTRIBUTES.len())) {
-        let [data_type, value, access, description] = values else { continue };
+        let [data_type, value, access, description, rank] = values else { continue };
         let data_type = match &data_type.value {
             Some(Variant::NodeId(id)) => (**id).clone(),
             _ => NodeId::NULL,
         };
-        let Some(kind) = kind_of(&data_type, value.value.as_ref()) else { continue };
+        let kind = kind_of(&data_type, value.value.as_ref());
+        // Of the types of its own namespaces, it may have structures.
+        if kind.is_none() && data_type.namespace_index == 0 {
+            continue;
+        }
+        let is_array = match &value.value {
+            Some(value) if !value.is_empty() => value.as_array().is_some(),
+            _ => rank.value.as_ref().and_then(Variant::as_f64).is_some_and(|rank| rank >= 0.0),
+        };
         let properties = analog.get(&seen.node).copied().unwrap_or_default();
         let range: Option<Range> = properties.first().and_then(structure);
         let access = access.value.as_ref().and_then(Variant::as_f64).unwrap_or(0.0) as u8;
@@ -326,6 +372,9 @@ async fn describe(client: &Client, seen: Vec<Seen>) -> Result<Vec<Found>, taktwe
             node: seen.node.clone(),
             path: seen.path.clone(),
             kind,
+            data_type,
+            is_array,
+            nature: seen.nature.clone(),
             // CurrentWrite (Part 3 §8.57).
             is_writable: access & 2 != 0,
             // HistoryRead.
@@ -358,7 +407,8 @@ mod tests {
     #[test]
     fn what_a_server_tells_is_limited() {
         let node = |number: usize| NodeId::numeric(1, number as u32);
-        let mut seen = Seen { node: node(0), path: Vec::new(), properties: HashMap::new() };
+        let mut seen =
+            Seen { node: node(0), path: Vec::new(), nature: Nature::default(), properties: HashMap::new() };
         let taken = (0..2 * PROPERTIES_MAX).filter(|number| seen.take(number.to_string(), node(*number)));
         assert_eq!(taken.count(), PROPERTIES_MAX);
         assert_eq!(seen.properties.len(), PROPERTIES_MAX);

@@ -1,7 +1,8 @@
 //! Other OPC UA servers: single nodes, and whole subtrees that are mirrored.
 //!
 //! - `mirror`: which nodes a subtree has and what they are; `session`: one connection with one subscription;
-//!   `passage`: calls and history; `notices`: events and alarms; `offers`: the variables of a server.
+//!   `passage`: calls and history; `notices`: events and alarms; `offers`: the variables of a server; `types`: the types
+//!   that a mirror needs, `translation`: their ids here and there.
 //!
 //! However many clients the gateway has, the other server sees one session with one subscription.
 
@@ -10,6 +11,8 @@ mod notices;
 mod offers;
 mod passage;
 mod session;
+mod translation;
+mod types;
 
 use crate::fault::Fault;
 use crate::feed::{Feed, Writes};

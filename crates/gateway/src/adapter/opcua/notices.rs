@@ -5,6 +5,7 @@
 //! the operators of this server want to see.
 
 use super::mirror::Bases;
+use super::translation::Translation;
 use crate::fault::Fault;
 use crate::feed::Feed;
 use crate::opcua::address;
@@ -130,7 +131,11 @@ impl Notices {
         };
         let Some(place) = self.places.get(&address(source, namespaces)) else { return Ok(()) };
         let Some(node) = feed.plant().notifier(&place.path, place.is_object) else { return Ok(()) };
-        let mut base = self.bases.of(client, kind).await?;
+        let here = Translation::new(namespaces, feed.plant()).here(kind);
+        let mut base = match here.filter(|here| feed.plant().space().contains(here)) {
+            Some(here) => here,
+            None => self.bases.of(client, kind).await?,
+        };
         if base.is_null() {
             base = NodeId::numeric(0, object_type_ids::BASE_EVENT_TYPE);
         }

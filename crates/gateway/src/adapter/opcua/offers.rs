@@ -31,18 +31,20 @@ pub(super) async fn offers(server: &OpcUa, question: &Question) -> Result<Vec<Of
         let root = root.to_node_id(&namespaces).map_err(fail)?;
         let most = question.most.saturating_sub(offers.len());
         let found = mirror::subtree(&client, &target, root, server.depth_max, most).await?;
-        offers.extend(found.variables.iter().map(|found| offer(found, &namespaces)));
+        offers.extend(found.variables.iter().filter_map(|found| offer(found, &namespaces)));
     }
     // The server need not wait for a session that nobody uses.
     let _ = timeout(deadline, client.disconnect()).await;
     Ok(offers)
 }
 
-fn offer(found: &Found, namespaces: &[UaString]) -> Offer {
+/// Structures are shown by mirrors only.
+fn offer(found: &Found, namespaces: &[UaString]) -> Option<Offer> {
+    let kind = found.kind?;
     let address = address(&found.node, namespaces);
     let mut settings = vec![("address", quoted(&address))];
-    if !found.kind.is_array {
-        settings.push(("type", quoted(&found.kind.element.to_string())));
+    if !kind.is_array {
+        settings.push(("type", quoted(&kind.element.to_string())));
     }
     if found.is_writable {
         settings.push(("access", quoted("read-write")));
@@ -52,5 +54,5 @@ fn offer(found: &Found, namespaces: &[UaString]) -> Offer {
         None => ("Value".to_owned(), Vec::new()),
     };
     let value = found.value.as_ref().map(|value| to_json(value).to_string()).unwrap_or_default();
-    Offer { address, name, path, kind: found.kind.to_string(), value, settings }
+    Some(Offer { address, name, path, kind: kind.to_string(), value, settings })
 }

@@ -4,13 +4,17 @@ use super::OpcUa;
 use super::mirror::{self, Found};
 use super::notices::{Items, Place};
 use super::passage::{self, Ending, RemoteHistory};
+use super::translation::Translation;
+use super::types;
+use crate::catalogue::Form;
 use crate::fault::Fault;
 use crate::feed::{Feed, Reading, Write, Writes};
 use crate::opcua::{address, kind_of};
 use crate::plant::OnCall;
 use crate::settings::SourceSettings;
 use crate::statistics::Count;
-use crate::tag::{Access, Scaling, Tag};
+use crate::tag::{Access, Model, Scaling, Tag};
+use crate::value::Kind;
 use core::time::Duration;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -70,6 +74,7 @@ pub(super) async fn connect(server: &OpcUa, settings: &SourceSettings) -> Result
 #[derive(Debug, Default)]
 struct Links {
     nodes: HashMap<usize, NodeId>,
+    translation: Translation,
 }
 
 async fn serve(
@@ -155,9 +160,9 @@ async fn serve(
                         Update::Event(item, fields) => happened.push((item, fields)),
                         Update::State(SubscriptionEvent::DataLost { .. }) | Update::Lagged(_) if passes_events => {
                             is_refresh_wanted = true;
-                            take(update, &positions, &mut readings, feed, target)?;
+                            take(update, &positions, &links.translation, &mut readings, feed, target)?;
                         }
-                        update => take(update, &positions, &mut readings, feed, target)?,
+                        update => take(update, &positions, &links.translation, &mut readings, feed, target)?,
                     }
                     if readings.len() + happened.len() < BATCH_MAX {
                         use futures_util::FutureExt;
@@ -216,6 +221,7 @@ async fn next(events: &mut Option<taktwerk_net::client::ClientEvents>) -> Option
 fn take(
     update: Update,
     positions: &HashMap<u32, usize>,
+    translation: &Translation,
     readings: &mut Vec<(usize, Reading)>,
     feed: &Feed,
     target: &str,
@@ -224,7 +230,13 @@ fn take(
         Update::Change(change) => {
             if let Some(position) = positions.get(&change.item) {
                 let time = change.value.source_timestamp;
-                readings.push((*position, Reading::of(change.value).at(time)));
+                let mut reading = Reading::of(change.value).at(time);
+                reading = match translation.value_here(reading.value) {
+                    Some(value) => Reading { value, ..reading },
+                    // A structure of a type that the gateway does not have.
+                    None => Reading::bad(StatusCode::BAD_DATA_TYPE_ID_UNKNOWN).at(time),
+                };
+                readings.push((*position, reading));
             }
         }
         Update::Lagged(count) => feed.statistics().add(Count::Dropped, count),
@@ -320,6 +332,7 @@ async fn find(server: &mut OpcUa, client: &Client, feed: &Feed, target: &str) ->
                 links.nodes.insert(*position, node);
             }
         }
+        links.translation = Translation::new(&namespaces, feed.plant()).with_structures(feed.plant());
         return Ok(links);
     }
     for root in server.mirrors.clone() {
@@ -331,11 +344,18 @@ async fn find(server: &mut OpcUa, client: &Client, feed: &Feed, target: &str) ->
             let reason = format!("there are more than nodes_max = {most} variables or methods");
             feed.failed(&Fault::other(target, reason));
         }
+        // Without them, values go on as they are.
+        if let Err(fault) = types::learn(client, target, feed.plant(), found.types()).await {
+            feed.failed(&fault);
+        }
+        links.translation = Translation::new(&namespaces, feed.plant()).with_structures(feed.plant());
         let own = feed.settings().name.clone();
         let local = |path: &[String]| core::iter::once(&own).chain(path).cloned().collect();
-        for (object, path) in &found.objects {
-            let place = Place { path: local(path), is_object: true };
-            server.notices.place(address(object, &namespaces), place);
+        for object in &found.objects {
+            let place = Place { path: local(&object.path), is_object: true };
+            feed.plant()
+                .model_folder(&place.path, links.translation.model(feed.plant(), &object.nature, None));
+            server.notices.place(address(&object.node, &namespaces), place);
         }
         for variable in &found.variables {
             let place = Place { path: local(&variable.path), is_object: false };
@@ -367,15 +387,24 @@ fn add(
             feed.statistics().add(Count::Dropped, 1);
             continue;
         }
-        let tag = tag_of(feed, &variable, server.writable);
-        match feed.add(&tag, variable.kind) {
+        let mut tag = tag_of(feed, &variable, server.writable);
+        tag.model = links.translation.model(feed.plant(), &variable.nature, Some(&variable.data_type));
+        let form = tag.model.data_type.as_ref().and_then(|kind| feed.plant().catalogue().form(kind));
+        let kind = match (variable.kind, form) {
+            (Some(kind), _) => kind,
+            (None, Some(Form::Structure { is_portable: true })) => {
+                Kind { element: BuiltInType::ExtensionObject, is_array: variable.is_array }
+            }
+            // Its values mean something on their own server only.
+            (None, _) => continue,
+        };
+        match feed.add(&tag, kind) {
             Ok(position) => {
-                if variable.has_history {
+                if variable.has_history && kind.element != BuiltInType::ExtensionObject {
                     let store = RemoteHistory::new(&server.passage, feed.settings().deadline);
                     let mut history =
                         NodeHistory::new(Arc::new(store), RemoteHistory::key(&variable.node, namespaces));
-                    history.stepped =
-                        !matches!(variable.kind.element, BuiltInType::Float | BuiltInType::Double);
+                    history.stepped = !matches!(kind.element, BuiltInType::Float | BuiltInType::Double);
                     if let Err(error) = feed.plant().keep_history(&tag.full_name(), history) {
                         feed.failed(&Fault::other(target, format!("history of {}: {error}", tag.name)));
                     }
@@ -445,6 +474,7 @@ fn tag_of(feed: &Feed, found: &Found, may_write: bool) -> Tag {
         access: if may_write && found.is_writable { Access::ReadWrite } else { Access::Read },
         historize: false,
         expect_every: None,
+        model: Model::default(),
     }
 }
 
@@ -459,7 +489,10 @@ async fn carry_out(
     let total = writes.len();
     let values: Vec<(NodeId, DataValue)> = writes
         .into_iter()
-        .filter_map(|write| Some((links.nodes.get(&write.position)?.clone(), DataValue::new(write.value))))
+        .filter_map(|write| {
+            let value = links.translation.value_there(write.value)?;
+            Some((links.nodes.get(&write.position)?.clone(), DataValue::new(value)))
+        })
         .collect();
     feed.statistics().add(Count::WriteErrors, total - values.len());
     if values.is_empty() {
@@ -498,7 +531,7 @@ mod tests {
     #[test]
     fn variables_without_a_node_on_this_server_are_found() {
         let known = HashMap::from([("nsu=urn:a;i=1".to_owned(), 0), ("nsu=urn:b;i=1".to_owned(), 1)]);
-        let links = Links { nodes: HashMap::from([(0, NodeId::numeric(1, 1))]) };
+        let links = Links { nodes: HashMap::from([(0, NodeId::numeric(1, 1))]), ..Links::default() };
         assert_eq!(missing(&known, &links).collect::<Vec<_>>(), [1]);
     }
 }

@@ -8,7 +8,7 @@ use crate::mqtt::client::{Client, Connection, Incoming, Will};
 use crate::sparkplug::datatype;
 use crate::sparkplug::payload::{Metric, Payload, rebirth};
 use crate::statistics::Count;
-use crate::tag::{Access, Scaling, Tag, units};
+use crate::tag::{Access, Model, Scaling, Tag, units};
 use crate::value::Kind;
 use prost::Message;
 use std::sync::Arc;
@@ -153,6 +153,7 @@ fn tag_of(source: &str, id: &MetricId, writable: bool) -> Tag {
         access: if writable { Access::ReadWrite } else { Access::Read },
         historize: false,
         expect_every: None,
+        model: Model::default(),
     }
 }
 

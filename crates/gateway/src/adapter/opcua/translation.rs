@@ -1,0 +1,130 @@
+//! Namespace indexes of another server and of this one.
+
+use super::mirror::Nature;
+use crate::plant::Plant;
+use crate::tag::Model;
+use std::collections::HashSet;
+use taktwerk_types::{ArrayValues, ExtensionObject, NodeId, QualifiedName, UaString, Variant};
+
+/// Which namespace index of one connection is which here.
+#[derive(Debug, Default)]
+pub(super) struct Translation {
+    /// The index here of each namespace there, if it is registered here.
+    here: Vec<Option<u16>>,
+    /// The encodings of structures that mean the same on every server, as they are called here.
+    encodings: HashSet<NodeId>,
+}
+
+impl Translation {
+    pub(super) fn new(namespaces: &[UaString], plant: &Plant) -> Self {
+        let here = plant.space().namespaces();
+        let index = |uri: &UaString| {
+            let position = here.iter().position(|known| known == uri.as_str())?;
+            u16::try_from(position).ok()
+        };
+        Self { here: namespaces.iter().map(index).collect(), encodings: HashSet::new() }
+    }
+
+    /// Lets structures pass that the gateway knows.
+    pub(super) fn with_structures(mut self, plant: &Plant) -> Self {
+        self.encodings = plant.catalogue().encodings();
+        self
+    }
+
+    fn index_here(&self, index: u16) -> Option<u16> {
+        if index == 0 { Some(0) } else { self.here.get(usize::from(index)).copied().flatten() }
+    }
+
+    /// The id that a node of the other server has here, if its namespace is registered here.
+    pub(super) fn here(&self, node: &NodeId) -> Option<NodeId> {
+        let namespace_index = self.index_here(node.namespace_index)?;
+        Some(NodeId { namespace_index, identifier: node.identifier.clone() })
+    }
+
+    /// The id that a node has at the other server.
+    fn there(&self, node: &NodeId) -> Option<NodeId> {
+        let index = node.namespace_index;
+        let namespace_index = match index {
+            0 => 0,
+            _ => u16::try_from(self.here.iter().position(|here| *here == Some(index))?).ok()?,
+        };
+        Some(NodeId { namespace_index, identifier: node.identifier.clone() })
+    }
+
+    /// A name of the other server as it is here, if its namespace is registered here.
+    pub(super) fn name(&self, name: &QualifiedName) -> Option<QualifiedName> {
+        Some(QualifiedName::new(self.index_here(name.namespace_index)?, name.name.clone()))
+    }
+
+    /// What a node is here, as far as this server has its types.
+    pub(super) fn model(&self, plant: &Plant, nature: &Nature, data_type: Option<&NodeId>) -> Model {
+        let own = |id: &NodeId| {
+            let here = self.here(id).filter(|_| id.namespace_index != 0)?;
+            plant.space().contains(&here).then_some(here)
+        };
+        let is_named = nature.browse_name.namespace_index != 0;
+        Model {
+            type_definition: own(&nature.type_definition),
+            data_type: data_type.and_then(own),
+            browse_name: self.name(&nature.browse_name).filter(|_| is_named),
+        }
+    }
+
+    /// A value of the other server as it is here; `None` if it has a structure that cannot pass.
+    pub(super) fn value_here(&self, value: Variant) -> Option<Variant> {
+        structures(value, |encoding| self.here(encoding).filter(|here| self.encodings.contains(here)))
+    }
+
+    /// A value of this server as it is there; `None` if it has a structure that cannot pass.
+    pub(super) fn value_there(&self, value: Variant) -> Option<Variant> {
+        let pass = |encoding: &NodeId| {
+            if self.encodings.contains(encoding) { self.there(encoding) } else { None }
+        };
+        structures(value, pass)
+    }
+}
+
+/// A value whose structures have other ids of their encodings.
+fn structures(mut value: Variant, encoding: impl Fn(&NodeId) -> Option<NodeId>) -> Option<Variant> {
+    let rename = |object: &mut ExtensionObject| {
+        if !object.is_null() {
+            object.type_id = encoding(&object.type_id)?;
+        }
+        Some(())
+    };
+    match &mut value {
+        Variant::ExtensionObject(object) => rename(object)?,
+        Variant::Array(array) => {
+            if let ArrayValues::ExtensionObject(objects) = &mut array.values {
+                objects.iter_mut().try_for_each(rename)?;
+            }
+        }
+        _ => {}
+    }
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn structures_have_the_id_that_their_encoding_has_at_each_end() {
+        let own = NodeId::numeric(4, 7);
+        let translation =
+            Translation { here: vec![Some(0), None, Some(4)], encodings: HashSet::from([own.clone()]) };
+        let of = |type_id| {
+            Variant::from(vec![ExtensionObject::from_binary(type_id, vec![1, 2]), ExtensionObject::NULL])
+        };
+        let there = of(NodeId::numeric(2, 7));
+        assert_eq!(translation.value_here(there.clone()), Some(of(own.clone())));
+        assert_eq!(translation.value_there(of(own)), Some(there));
+        // Unknown structures do not pass, plain values do.
+        assert_eq!(translation.value_here(of(NodeId::numeric(2, 8))), None);
+        assert_eq!(translation.value_here(of(NodeId::numeric(1, 7))), None);
+        assert_eq!(translation.value_there(of(NodeId::numeric(2, 7))), None);
+        assert_eq!(translation.value_here(1.5.into()), Some(1.5.into()));
+        assert_eq!(translation.here(&NodeId::numeric(1, 1)), None);
+        assert_eq!(translation.name(&QualifiedName::new(2, "a")), Some(QualifiedName::new(4, "a")));
+    }
+}

@@ -1,0 +1,385 @@
+//! The types of another server that a mirror needs: found with all that they refer to, and added to this server.
+
+use super::translation::Translation;
+use crate::catalogue::{Form, Learnt};
+use crate::fault::Fault;
+use crate::plant::Plant;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use taktwerk::Client;
+use taktwerk::client::{Attribute, BrowseOptions, Error};
+use taktwerk_nodeset::export::{ExportNode, ExportReference, attribute, export};
+use taktwerk_schema::ids::{object_type_ids, reference_type_ids};
+use taktwerk_schema::{
+    Argument, BrowseDirection, NodeClass, ReferenceDescription, StructureDefinition, StructureType,
+};
+use taktwerk_types::{ArrayValues, ExtensionObject, LocalizedText, NodeId, QualifiedName, UaString, Variant};
+use tokio::task::spawn_blocking;
+
+/// Nodes that are asked about in one request.
+const BATCH: usize = 100;
+/// Nodes of types that are looked at for one mirror. The rest is left out.
+const NODES_MAX: usize = 20_000;
+/// How deep structures are nested.
+const DEPTH_MAX: usize = 20;
+/// What is read of each node.
+const ATTRIBUTES: [Attribute; 18] = [
+    Attribute::NodeClass,
+    Attribute::BrowseName,
+    Attribute::DisplayName,
+    Attribute::Description,
+    Attribute::IsAbstract,
+    Attribute::Symmetric,
+    Attribute::InverseName,
+    Attribute::ContainsNoLoops,
+    Attribute::EventNotifier,
+    Attribute::Value,
+    Attribute::DataType,
+    Attribute::ValueRank,
+    Attribute::ArrayDimensions,
+    Attribute::AccessLevel,
+    Attribute::MinimumSamplingInterval,
+    Attribute::Historizing,
+    Attribute::Executable,
+    Attribute::DataTypeDefinition,
+];
+/// The references that lead from a type and its members to what belongs to them, besides hierarchical ones. Others may
+/// lead to the plant.
+const BELONGING: [u32; 5] = [
+    reference_type_ids::HAS_TYPE_DEFINITION,
+    reference_type_ids::HAS_ENCODING,
+    reference_type_ids::GENERATES_EVENT,
+    reference_type_ids::ALWAYS_GENERATES_EVENT,
+    reference_type_ids::HAS_INTERFACE,
+];
+
+/// What was found at the other server.
+#[derive(Default)]
+struct Found {
+    nodes: Vec<ExportNode>,
+    structures: HashMap<NodeId, StructureDefinition>,
+    enumerations: HashSet<NodeId>,
+    /// DataTypes by their encodings.
+    encodings: HashMap<NodeId, NodeId>,
+    supertypes: HashMap<NodeId, NodeId>,
+    is_cut: bool,
+}
+
+/// Adds types, and all types that they need, to this server, unless it has them.
+pub(super) async fn learn(
+    client: &Client,
+    target: &str,
+    plant: &Arc<Plant>,
+    seeds: impl IntoIterator<Item = NodeId>,
+) -> Result<(), Fault> {
+    let fail = |error: Error| Fault::other(target, error);
+    let namespaces = client.namespaces();
+    let seeds: BTreeSet<NodeId> = seeds.into_iter().filter(|seed| is_new(plant, &namespaces, seed)).collect();
+    if seeds.is_empty() {
+        return Ok(());
+    }
+    let found = collect(client, plant, seeds).await.map_err(fail)?;
+    let is_cut = found.is_cut;
+    // Thousands of nodes take their time.
+    let (own, name) = (Arc::clone(plant), target.to_owned());
+    let added = spawn_blocking(move || add(&own, &namespaces, &name, found)).await;
+    added.map_err(|_| Fault::other(target, "taking over its types panicked; please report this"))??;
+    if is_cut {
+        return Err(Fault::other(
+            target,
+            format!("more than {NODES_MAX} nodes of types; the rest is left out"),
+        ));
+    }
+    Ok(())
+}
+
+/// Whether a node is of a namespace of its own and has not been looked at.
+fn is_new(plant: &Plant, namespaces: &[UaString], node: &NodeId) -> bool {
+    let here = Translation::new(namespaces, plant).here(node);
+    node.namespace_index != 0 && here.is_none_or(|here| !plant.catalogue().has(&here))
+}
+
+async fn collect(client: &Client, plant: &Plant, seeds: BTreeSet<NodeId>) -> Result<Found, Error> {
+    let hierarchical = hierarchical(client).await?;
+    let namespaces = client.namespaces();
+    let mut found = Found::default();
+    let mut seen = seeds.clone();
+    let mut next: Vec<NodeId> = seeds.into_iter().collect();
+    while !next.is_empty() {
+        let rest = next.split_off(next.len().min(BATCH));
+        let mut wanted = Vec::new();
+        for node in describe(client, &next, &hierarchical).await? {
+            needs(&node, &mut found, &mut wanted);
+            found.nodes.push(node);
+        }
+        next = rest;
+        for node in wanted {
+            if !is_new(plant, &namespaces, &node) || seen.contains(&node) {
+                continue;
+            }
+            if seen.len() >= NODES_MAX {
+                found.is_cut = true;
+                continue;
+            }
+            seen.insert(node.clone());
+            next.push(node);
+        }
+    }
+    Ok(found)
+}
+
+/// The ReferenceTypes that are hierarchical.
+async fn hierarchical(client: &Client) -> Result<HashSet<NodeId>, Error> {
+    let options = BrowseOptions {
+        reference_type: NodeId::numeric(0, reference_type_ids::HAS_SUBTYPE),
+        ..BrowseOptions::default()
+    };
+    let mut all = HashSet::new();
+    let mut next = vec![NodeId::numeric(0, reference_type_ids::HIERARCHICAL_REFERENCES)];
+    while !next.is_empty() && all.len() < NODES_MAX {
+        let results = client.browse_many(next.iter().cloned(), &options).await?;
+        all.extend(next);
+        let subtypes = results.into_iter().flatten().flatten();
+        next = subtypes.filter_map(|subtype| subtype.node_id.local().cloned()).collect();
+        next.retain(|node| !all.contains(node));
+    }
+    Ok(all)
+}
+
+/// Reads nodes with their references: all from them, and the hierarchical ones to them.
+async fn describe(
+    client: &Client,
+    ids: &[NodeId],
+    hierarchical: &HashSet<NodeId>,
+) -> Result<Vec<ExportNode>, Error> {
+    let references = BrowseOptions {
+        reference_type: NodeId::numeric(0, reference_type_ids::REFERENCES),
+        ..BrowseOptions::default()
+    };
+    let inverse = BrowseOptions { direction: BrowseDirection::INVERSE, ..BrowseOptions::default() };
+    let forward = client.browse_many(ids.iter().cloned(), &references).await?;
+    let inverse = client.browse_many(ids.iter().cloned(), &inverse).await?;
+    let wanted = ids.iter().flat_map(|id| ATTRIBUTES.map(|attribute| (id.clone(), attribute)));
+    let mut values = client.read_many(wanted).await?.into_iter();
+    let mut nodes = Vec::new();
+    for ((id, forward), inverse) in ids.iter().zip(forward).zip(inverse) {
+        let mut read: BTreeMap<u32, Variant> = BTreeMap::new();
+        for attribute in ATTRIBUTES {
+            let value = values.next().unwrap_or_default();
+            if !value.status().is_bad() {
+                read.extend(value.value.map(|value| (attribute as u32, value)));
+            }
+        }
+        // A node that was deleted meanwhile.
+        let Some(Variant::Int32(node_class)) = read.remove(&2) else { continue };
+        let browse_name = match read.remove(&3) {
+            Some(Variant::QualifiedName(name)) => *name,
+            _ => QualifiedName::default(),
+        };
+        let all = forward.unwrap_or_default().into_iter().chain(inverse.unwrap_or_default());
+        let reference = |reference: ReferenceDescription| ExportReference {
+            is_hierarchical: hierarchical.contains(&reference.reference_type_id),
+            reference_type: reference.reference_type_id,
+            is_forward: reference.is_forward,
+            target: reference.node_id,
+        };
+        nodes.push(ExportNode {
+            node_id: id.clone(),
+            node_class,
+            browse_name,
+            display_name: text(read.remove(&4)),
+            description: text(read.remove(&5)),
+            attributes: read,
+            references: all.map(reference).collect(),
+        });
+    }
+    Ok(nodes)
+}
+
+fn text(value: Option<Variant>) -> LocalizedText {
+    match value {
+        Some(Variant::LocalizedText(text)) => *text,
+        _ => LocalizedText::default(),
+    }
+}
+
+/// Remembers what a node says about types, and gives the nodes that it needs.
+fn needs(node: &ExportNode, found: &mut Found, wanted: &mut Vec<NodeId>) {
+    let id = &node.node_id;
+    for reference in &node.references {
+        let (Some(target), kind) = (reference.target.local(), &reference.reference_type) else { continue };
+        let is = |number: u32| kind.ns0() == Some(number);
+        let is_needed = if is(reference_type_ids::HAS_SUBTYPE) {
+            if !reference.is_forward {
+                found.supertypes.insert(id.clone(), target.clone());
+            }
+            !reference.is_forward
+        } else if reference.is_hierarchical {
+            // The members of types. What is below an instance belongs to the plant.
+            reference.is_forward && is_of_type(node, found)
+        } else {
+            if is(reference_type_ids::HAS_ENCODING) && reference.is_forward {
+                found.encodings.insert(target.clone(), id.clone());
+            }
+            reference.is_forward && kind.ns0().is_some_and(|kind| BELONGING.contains(&kind))
+        };
+        if is_needed {
+            wanted.extend([target.clone(), kind.clone()]);
+        }
+    }
+    if let Some(Variant::NodeId(data_type)) = node.attributes.get(&attribute::DATA_TYPE) {
+        wanted.push((**data_type).clone());
+    }
+    if let Some(Variant::ExtensionObject(object)) = node.attributes.get(&attribute::DATA_TYPE_DEFINITION) {
+        match object.decode::<StructureDefinition>() {
+            Ok(definition) => {
+                wanted.extend(definition.fields.iter().map(|field| field.data_type.clone()));
+                found.structures.insert(id.clone(), definition);
+            }
+            Err(_) => drop(found.enumerations.insert(id.clone())),
+        }
+    }
+    let arguments = node.attributes.get(&attribute::VALUE).and_then(arguments).unwrap_or_default();
+    wanted.extend(arguments.into_iter().map(|argument| argument.data_type));
+}
+
+/// Whether a node is a type, or a member of one: those are looked at only because a type leads to them.
+fn is_of_type(node: &ExportNode, found: &Found) -> bool {
+    let is_encoding = found.encodings.contains_key(&node.node_id)
+        || node.references.iter().any(|reference| {
+            let encoding = NodeId::numeric(0, object_type_ids::DATA_TYPE_ENCODING_TYPE);
+            reference.target.local() == Some(&encoding)
+        });
+    !is_encoding && NodeClass(node.node_class) != NodeClass::REFERENCE_TYPE
+}
+
+/// The arguments of a method, if a value has some.
+fn arguments(value: &Variant) -> Option<Vec<Argument>> {
+    match &value.as_array()?.values {
+        ArrayValues::ExtensionObject(objects) if !objects.is_empty() => {
+            objects.iter().map(|object| object.decode().ok()).collect()
+        }
+        _ => None,
+    }
+}
+
+/// Adds what was found.
+fn add(plant: &Plant, namespaces: &[UaString], target: &str, mut found: Found) -> Result<(), Fault> {
+    for node in &found.nodes {
+        if let Some(uri) = namespaces.get(usize::from(node.node_id.namespace_index)) {
+            plant.space().add_namespace(uri.as_str());
+        }
+    }
+    let translation = Translation::new(namespaces, plant);
+    let mut learnt = Learnt::default();
+    for node in &found.nodes {
+        let Some(here) = translation.here(&node.node_id) else { continue };
+        if NodeClass(node.node_class) == NodeClass::DATA_TYPE {
+            let form = form(&found, plant, &translation, &node.node_id, 0);
+            learnt.forms.insert(here.clone(), form);
+        }
+        learnt.nodes.insert(here);
+    }
+    for (encoding, data_type) in &found.encodings {
+        let form = form(&found, plant, &translation, data_type, 0);
+        if form == (Form::Structure { is_portable: true }) {
+            learnt.encodings.extend(translation.here(encoding));
+        }
+    }
+    // Another source may have brought them, or a NodeSet of the server.
+    found
+        .nodes
+        .retain(|node| translation.here(&node.node_id).is_some_and(|here| !plant.space().contains(&here)));
+    for node in &mut found.nodes {
+        let Some(value) = node.attributes.remove(&attribute::VALUE) else { continue };
+        let value = match arguments(&value) {
+            Some(arguments) => Some(with_types_of(&translation, arguments)),
+            None => is_plain(&value).then_some(value),
+        };
+        node.attributes.extend(value.map(|value| (attribute::VALUE, value)));
+    }
+    let text = (!found.nodes.is_empty()).then(|| {
+        let uris: Vec<String> = namespaces.iter().map(|uri| uri.as_str().to_owned()).collect();
+        let text = export(&uris, &found.nodes, taktwerk_net::clock::wall());
+        // What other models there must be is here already, or left out on purpose.
+        let lines = text.lines().filter(|line| !line.trim_start().starts_with("<RequiredModel "));
+        lines.collect::<Vec<_>>().join("\n")
+    });
+    let added = plant.catalogue().add(plant.space(), target, text, learnt);
+    added.map_err(|error| Fault::other(target, format!("its types cannot be taken over: {error}")))
+}
+
+/// Arguments with the ids that their types have here.
+fn with_types_of(translation: &Translation, arguments: Vec<Argument>) -> Variant {
+    let translated = arguments.into_iter().map(|mut argument| {
+        argument.data_type = translation.here(&argument.data_type).unwrap_or_default();
+        ExtensionObject::new(&argument)
+    });
+    Variant::from(translated.collect::<Vec<_>>())
+}
+
+/// Whether a value is one of a built-in type, or a structure of namespace 0.
+fn is_plain(value: &Variant) -> bool {
+    match value {
+        Variant::ExtensionObject(object) => object.type_id.namespace_index == 0,
+        Variant::Array(array) => match &array.values {
+            ArrayValues::ExtensionObject(objects) => {
+                objects.iter().all(|object| object.type_id.namespace_index == 0)
+            }
+            ArrayValues::Variant(values) => values.iter().all(is_plain),
+            _ => true,
+        },
+        Variant::DataValue(_) => false,
+        _ => true,
+    }
+}
+
+/// What values of a DataType are like.
+fn form(found: &Found, plant: &Plant, translation: &Translation, data_type: &NodeId, depth: usize) -> Form {
+    let unknown = Form::Structure { is_portable: false };
+    if let Some(number) = data_type.ns0() {
+        return if is_plain_type(number) { Form::Plain } else { unknown };
+    }
+    if depth >= DEPTH_MAX {
+        return unknown;
+    }
+    if let Some(definition) = found.structures.get(data_type) {
+        let is_fixed =
+            [StructureType::STRUCTURE, StructureType::STRUCTURE_WITH_OPTIONAL_FIELDS, StructureType::UNION]
+                .contains(&definition.structure_type);
+        let is_portable = is_fixed
+            && definition.fields.iter().all(|field| {
+                // A structure that has itself as a field adds nothing new.
+                field.data_type == *data_type
+                    || form(found, plant, translation, &field.data_type, depth + 1).is_portable()
+            });
+        return Form::Structure { is_portable };
+    }
+    if found.enumerations.contains(data_type) {
+        return Form::Plain;
+    }
+    if let Some(known) = translation.here(data_type).and_then(|here| plant.catalogue().form(&here)) {
+        return known;
+    }
+    found.supertypes.get(data_type).map_or(unknown, |above| form(found, plant, translation, above, depth + 1))
+}
+
+/// DataTypes of namespace 0 with values that mean the same on every server.
+fn is_plain_type(number: u32) -> bool {
+    // Built-in types without ids and names of nodes; numbers, Enumeration, Image; Duration and its like; Range and
+    // EUInformation.
+    matches!(number, 1..=16 | 19 | 21 | 26..=30 | 288..=290 | 294 | 295 | 884 | 887)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_with_ids_of_nodes_are_not_plain() {
+        let plain = [1, 11, 12, 15, 19, 21, 26, 29, 290, 294, 884];
+        assert!(plain.into_iter().all(is_plain_type));
+        // NodeId, ExpandedNodeId, QualifiedName, Structure, DataValue, BaseDataType, Argument
+        assert!([17, 18, 20, 22, 23, 24, 296].into_iter().all(|number| !is_plain_type(number)));
+    }
+}

@@ -1,0 +1,195 @@
+//! A gateway in front of a server with types of its own: clients of the gateway can use them as if they were there.
+
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod stand;
+
+use stand::{MS, Stand};
+use std::time::{Duration, Instant};
+use taktwerk::client::{Attribute, BrowseOptions};
+use taktwerk::schema::dynamic::{DynamicStructure, DynamicValue};
+use taktwerk::schema::ids::reference_type_ids;
+use taktwerk::schema::{BrowseDirection, EnumDefinition};
+use taktwerk::{Client, LocalizedText, RunningServer, Server};
+use taktwerk_types::{ExtensionObject, NodeId, QualifiedName, StatusCode, Variant};
+use tokio::time::sleep;
+
+const URI: &str = "urn:example:machines";
+
+/// A server whose model has another index than it will have at the gateway.
+fn machines() -> RunningServer {
+    let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+    for uri in ["urn:example:a", "urn:example:b"] {
+        let _ = server.namespace(uri);
+    }
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/machines/machines.NodeSet2.xml");
+    server.import_nodesets([file]).unwrap();
+    server.spawn().unwrap()
+}
+
+fn source(other: &RunningServer) -> String {
+    format!(
+        "[[source]]\nname = \"up\"\ntype = \"opcua\"\nurl = \"{}\"\nmirror = \"nsu={URI};i=100\"\nretry = \"50 ms\"\n\
+         publishing_interval = \"50 ms\"\n",
+        other.url()
+    )
+}
+
+/// A node of the model as a server calls it.
+async fn model(client: &Client, number: u32) -> NodeId {
+    let namespaces: Vec<String> = client.read_value("i=2255").await.unwrap();
+    let index = namespaces.iter().position(|uri| uri == URI).unwrap();
+    NodeId::numeric(u16::try_from(index).unwrap(), number)
+}
+
+fn job(order: u32, data_type: &dyn Fn(u32) -> NodeId) -> DynamicStructure {
+    let place = |x: f64| DynamicStructure::new(data_type(1), "Position").with("X", x).with("Y", -x);
+    DynamicStructure::new(data_type(3), "Job")
+        .with("Order", format!("Order {order}").as_str())
+        .with("Places", DynamicValue::structures(vec![place(1.5), place(2.5)]))
+        .with("Mode", DynamicValue::Enumeration { value: 1, name: Some("Auto".into()) })
+}
+
+fn structure(value: Option<Variant>) -> ExtensionObject {
+    match value {
+        Some(Variant::ExtensionObject(object)) => *object,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn structures_and_enumerations_of_a_mirrored_server_can_be_decoded_here() {
+    let other = machines();
+    let there = Client::connect(&other.url()).await.unwrap();
+    let origin = model(&there, 0).await.namespace_index;
+    let node = |number| NodeId::numeric(origin, number);
+    let object = there.encode(&job(1, &node)).await.unwrap();
+    there.write(node(103), Variant::from(object)).await.unwrap();
+    let stand = Stand::new(&source(&other)).await;
+    let value = stand.until("up/Press/Job", |value| value.value.is_some()).await;
+    let index = model(&stand.client, 0).await.namespace_index;
+    assert_ne!(index, origin, "the test is about different indexes");
+    let own = |number| NodeId::numeric(index, number);
+    let object = structure(value.value);
+    assert_eq!(object.type_id, own(4));
+    assert_eq!(stand.client.decode(&object).await.unwrap(), job(1, &own));
+    // Written here, it arrives there.
+    let object = stand.client.encode(&job(2, &own)).await.unwrap();
+    stand.write("up/Press/Job", object).await.unwrap();
+    let end = Instant::now() + Duration::from_secs(20);
+    let arrived = loop {
+        let object = structure(there.read(node(103)).await.unwrap().value);
+        let found = there.decode(&object).await.unwrap();
+        if found == job(2, &node) {
+            break object;
+        }
+        assert!(Instant::now() < end, "{found:?}");
+        sleep(20 * MS).await;
+    };
+    assert_eq!(arrived.type_id, node(4));
+    // Another structure than the variable's is refused.
+    let wrong = stand
+        .client
+        .encode(&DynamicStructure::new(own(1), "Position").with("X", 1.0).with("Y", 1.0))
+        .await
+        .unwrap();
+    assert!(stand.write("up/Press/Job", wrong).await.is_err());
+    // The enumeration.
+    let mode = "nsu=urn:taktwerk:gateway;s=up/Press/Mode";
+    stand.value("up/Press/Mode", 1i32).await;
+    let data_type = stand.client.read_attribute(mode, Attribute::DataType).await.unwrap();
+    assert_eq!(data_type.value, Some(Variant::from(own(5))));
+    let definition = stand.client.read_attribute(own(5), Attribute::DataTypeDefinition).await.unwrap();
+    let names: Vec<_> = structure(definition.value).decode::<EnumDefinition>().unwrap().fields;
+    assert_eq!(names.iter().map(|field| field.name.as_str()).collect::<Vec<_>>(), ["Off", "Auto"]);
+    let strings = stand.client.read(own(6)).await.unwrap();
+    let expected = vec![LocalizedText::from("Off"), LocalizedText::from("Auto")];
+    assert_eq!(strings.value, Some(Variant::from(expected)));
+    // A structure with the id of a node would mean another node here.
+    let link = stand.read("up/Press/Link").await;
+    assert_eq!(link.status(), StatusCode::BAD_NODE_ID_UNKNOWN);
+    stand.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_and_variables_are_instances_of_the_types_of_the_mirrored_server() {
+    let other = machines();
+    let stand = Stand::new(&source(&other)).await;
+    stand.value("up/Press/Mode", 1i32).await;
+    let index = model(&stand.client, 0).await.namespace_index;
+    let own = |number| NodeId::numeric(index, number);
+    let follow = async |node: NodeId, kind: u32, direction: BrowseDirection| {
+        let options =
+            BrowseOptions { direction, reference_type: NodeId::numeric(0, kind), ..BrowseOptions::default() };
+        let found = stand.client.browse_with(node, &options).await.unwrap();
+        found.into_iter().filter_map(|found| found.node_id.local().cloned()).collect::<Vec<_>>()
+    };
+    let at = |name: &str| NodeId::string(2, name);
+    let (kind, subtype) = (reference_type_ids::HAS_TYPE_DEFINITION, reference_type_ids::HAS_SUBTYPE);
+    assert_eq!(follow(at("up/Press"), kind, BrowseDirection::FORWARD).await, [own(22)]);
+    assert_eq!(follow(at("up/Press/Mode"), kind, BrowseDirection::FORWARD).await, [own(30)]);
+    // The supertypes have come along, up to namespace 0, with their members.
+    assert_eq!(follow(own(22), subtype, BrowseDirection::INVERSE).await, [own(20)]);
+    assert_eq!(follow(own(20), subtype, BrowseDirection::INVERSE).await, [NodeId::numeric(0, 58)]);
+    let members = reference_type_ids::HAS_COMPONENT;
+    assert_eq!(follow(own(20), members, BrowseDirection::FORWARD).await, [own(21)]);
+    // The names are those of the type, so that clients find members by them.
+    assert_eq!(follow(at("up/Press"), members, BrowseDirection::FORWARD).await.len(), 2);
+    let name = stand.client.read_attribute(at("up/Press/Mode"), Attribute::BrowseName).await.unwrap();
+    assert_eq!(name.value, Some(Variant::from(QualifiedName::new(index, "Mode"))));
+    stand.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_have_the_type_of_the_mirrored_server() {
+    use taktwerk::client::{Item, Update};
+    use taktwerk_client::EventQuery;
+    let other = machines();
+    let there = Client::connect(&other.url()).await.unwrap();
+    let stand = Stand::new(&source(&other)).await;
+    stand.value("up/Press/Mode", 1i32).await;
+    let expected = model(&stand.client, 40).await;
+    let press = model(&there, 101).await;
+    let kind = model(&there, 40).await;
+    let press = other.namespace("urn:example:a").node(press).unwrap();
+    let mut subscription = stand.client.subscribe(20 * MS).await.unwrap();
+    let query = EventQuery::new().select("EventType").select("Message");
+    let item = Item::events(NodeId::string(2, "up/Press"), query);
+    subscription.monitor_item(item).await.unwrap();
+    let end = Instant::now() + Duration::from_secs(20);
+    let fields = loop {
+        assert!(Instant::now() < end, "{:?}", stand.source("up"));
+        press.event(kind.clone()).message("Job done").emit();
+        if let Ok(Some(Update::Event(_, fields))) = tokio::time::timeout(200 * MS, subscription.next()).await
+        {
+            break fields;
+        }
+    };
+    assert_eq!(fields, [Variant::from(expected), LocalizedText::from("Job done").into()]);
+    stand.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_sources_share_the_types_that_both_have() {
+    let (first, second) = (machines(), machines());
+    let text = source(&first) + &source(&second).replace("\"up\"", "\"two\"");
+    let stand = Stand::new(&text).await;
+    for name in ["up", "two"] {
+        stand.value(&format!("{name}/Press/Mode"), 1i32).await;
+        let errors = stand.source(name).statistics;
+        assert_eq!(errors.errors, 0, "{errors:?}");
+        let kind = stand
+            .client
+            .browse_with(
+                NodeId::string(2, format!("{name}/Press")),
+                &BrowseOptions {
+                    reference_type: NodeId::numeric(0, reference_type_ids::HAS_TYPE_DEFINITION),
+                    ..BrowseOptions::default()
+                },
+            )
+            .await
+            .unwrap();
+        assert_eq!(kind[0].browse_name.name.as_str(), "PressType");
+    }
+    stand.end().await;
+}

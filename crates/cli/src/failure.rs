@@ -3,6 +3,7 @@
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitCode;
 use taktwerk_lab::validity::Invalid;
+use taktwerk_load::connection::SecretError;
 
 /// Why a command did not do what it was asked to. Each message says what to do about it.
 #[derive(Debug, thiserror::Error)]
@@ -70,6 +71,16 @@ impl Failure {
             // As those whom SIGPIPE ends.
             Self::Unread => 141,
         })
+    }
+}
+
+/// A password or token that was to be read from a file.
+impl From<SecretError> for Failure {
+    fn from(error: SecretError) -> Self {
+        match error {
+            SecretError::NoToken(_) => Self::Usage(error.to_string()),
+            SecretError::Read { .. } => Self::Environment(error.to_string()),
+        }
     }
 }
 

@@ -5,11 +5,11 @@
 //! [`pubsub`] and [`bench`].
 //! What they share:
 //!
-//! - [`endpoint`], [`node`], [`attribute`], [`value`], [`span`]: how servers, nodes, values and times are written;
-//! - [`event_stream`]: events of one node; [`connection`], [`session`], [`resolve`], [`walk`]: a client's connection, node names to ids, browsing;
+//! - [`value`], and of the crate `load` [`endpoint`], [`node`], [`attribute`], [`span`]: how servers, nodes, values and times are
+//!   written; [`connection`]: the options of a connection; [`suggestion`]: the nearest name to a misspelt one;
+//! - [`event_stream`]: events of one node; [`session`], [`resolve`], [`walk`]: a client's connection, node names to ids, browsing;
 //! - [`output`]: tables for people, JSON for programs; [`progress`]: bars; [`logging`], [`tell`]: standard error;
 //! - [`arguments`]: the command line with `TAKTWERK_ENDPOINT`; [`examples`]: what `--help` shows at its end;
-//! - [`suggestion`]: the nearest name to a misspelt one;
 //! - [`failure`]: exit codes; [`interrupt`]: SIGINT and SIGTERM.
 
 #![allow(clippy::print_stderr)] // a command line talks
@@ -18,14 +18,11 @@
 mod tell;
 
 mod arguments;
-mod attribute;
 mod bench;
 mod commands;
 mod config;
 mod config_file;
 mod config_init;
-mod connection;
-mod endpoint;
 mod event_stream;
 mod examples;
 mod failure;
@@ -35,7 +32,6 @@ mod hosts;
 mod interrupt;
 mod leftovers;
 mod logging;
-mod node;
 mod output;
 mod progress;
 mod pubsub;
@@ -44,8 +40,6 @@ mod resolve;
 mod security;
 mod serve;
 mod session;
-mod span;
-mod suggestion;
 mod supervised;
 mod types;
 mod user;
@@ -61,6 +55,7 @@ use failure::Failure;
 use interrupt::Interrupt;
 use output::{ColorChoice, Output};
 use std::process::ExitCode;
+pub(crate) use taktwerk_load::{attribute, connection, endpoint, node, span, suggestion};
 
 /// A server, client and load generator for OPC UA.
 #[derive(Debug, Parser)]

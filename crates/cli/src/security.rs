@@ -169,3 +169,59 @@ pub(crate) fn pki(server: &Endpoint, arguments: &SecurityArgs) -> Result<Option<
     }
     Ok(Some(pki))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::ConnectionArgs;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        connection: ConnectionArgs,
+    }
+
+    fn parse(arguments: &[&str]) -> ConnectionArgs {
+        Command::try_parse_from([&["x"], arguments].concat()).unwrap().connection
+    }
+
+    #[test]
+    fn policy_and_mode_complete_each_other() {
+        use taktwerk_client::config::Security;
+        use taktwerk_crypto::{MessageSecurityMode as Mode, SecurityPolicy as Policy};
+        let exactly = |policy, mode| Some(Security::Exactly(policy, mode));
+        for (arguments, expected) in [
+            (&["host"][..], Some(Security::Best)),
+            (&["10.0.0.7:4841"], Some(Security::Best)),
+            (&["localhost"], exactly(Policy::None, Mode::None)),
+            (&["opc.tcp://127.0.0.1:4840"], exactly(Policy::None, Mode::None)),
+            (&["[::1]"], exactly(Policy::None, Mode::None)),
+            (&["localhost", "--cert", "a", "--key", "b"], Some(Security::Best)),
+            (&["host", "--policy", "None"], exactly(Policy::None, Mode::None)),
+            (
+                &["host", "--policy", "http://opcfoundation.org/UA/SecurityPolicy#None"],
+                exactly(Policy::None, Mode::None),
+            ),
+            (&["host", "--policy", "basic256sha256"], exactly(Policy::Basic256Sha256, Mode::SignAndEncrypt)),
+            (
+                &["host", "--policy", "ECC_nistP256_AesGcm", "--mode", "sign"],
+                exactly(Policy::ECC_nistP256_AesGcm, Mode::Sign),
+            ),
+            (&["host", "--policy", "best"], Some(Security::Best)),
+            (&["host", "--cert", "a", "--key", "b"], Some(Security::Best)),
+            (&["host", "--mode", "Sign"], None),
+            (&["host", "--policy", "best", "--mode", "Sign"], None),
+            (&["host", "--policy", "None", "--mode", "Sign"], None),
+            (&["host", "--policy", "Basic256Sha256", "--mode", "None"], None),
+            (&["host", "--policy", "Basic512"], None),
+        ] {
+            let mut connection = parse(arguments);
+            let found = wanted(&connection.endpoint, &connection.security).ok();
+            assert_eq!(found, expected, "{arguments:?}");
+            connection.security.settle_for(&connection.endpoint);
+            let elsewhere: Endpoint = "localhost:1".parse().unwrap();
+            assert_eq!(wanted(&elsewhere, &connection.security).ok(), expected, "{arguments:?}");
+        }
+    }
+}

@@ -2,10 +2,12 @@
 
 mod bursts;
 mod certificates;
+mod generator;
 mod url;
 
 use bursts::Bursts;
 use certificates::Certificates;
+use generator::generate;
 use url::Url;
 
 use crate::cpu::{Governor, NotPermitted, Set, Wanted, governor};
@@ -24,6 +26,10 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use taktwerk_load::Specification;
+use taktwerk_load::connection::SecurityArgs;
+use taktwerk_load::node::NodeSpec;
+use taktwerk_load::specification::PubSub;
 
 /// A server with many nodes takes a while to start.
 const START_LIMIT: Duration = Duration::from_secs(60);
@@ -114,6 +120,9 @@ pub enum PlaceError {
         /// The command line.
         line: String,
     },
+    /// A load cannot be written down.
+    #[error("the specification of a load cannot be written: {0}")]
+    Specification(String),
     /// The load did not come to an end that can be used.
     #[error("{line} ended with {status}: {stderr}")]
     Load {
@@ -146,14 +155,25 @@ pub struct Place {
     has_broker: bool,
     allowed: Vec<usize>,
     slack: Duration,
-    /// What loads need beside a URL to be let in.
-    client: Vec<String>,
+    /// As whom and with what loads go to servers that run already.
+    client: Option<Client>,
     /// Ends the load that is being measured.
     stop: Option<Arc<AtomicBool>>,
     /// Links that have been made and probed. They go when this goes.
     links: Mutex<BTreeMap<String, Arc<Standing>>>,
     /// Of servers and loads with security. They go when this goes.
     certificates: Certificates,
+}
+
+/// What a load of a server that runs already needs.
+#[derive(Debug, Clone, Default)]
+pub struct Client {
+    /// As whom, with which security.
+    pub security: SecurityArgs,
+    /// What is monitored; empty if the load finds the nodes itself.
+    pub nodes: Vec<NodeSpec>,
+    /// Monitored items that are created with one request; without it, as many as usual.
+    pub per_request: Option<u32>,
 }
 
 /// A link that stands, with what was seen of it.
@@ -174,8 +194,6 @@ struct Server {
 /// What to do without it.
 const NO_BROKER_INSIDE: &str = "this program was built without a broker: build it with its default features, or \
      `taktwerk lab peers install mosquitto`";
-/// Where peers publish to, and through which interface: what `taktwerk bench pubsub` takes without being told.
-const PUBSUB: (&str, &str) = ("opc.udp://239.192.0.2:14850", "lo");
 /// The same link every time.
 const SEED: u64 = 0x7461_6b74;
 
@@ -190,7 +208,7 @@ impl Place {
             has_broker: false,
             allowed: CpuList::allowed().cpus().to_vec(),
             slack: SLACK,
-            client: Vec::new(),
+            client: None,
             stop: None,
             links: Mutex::default(),
             certificates,
@@ -211,10 +229,10 @@ impl Place {
         self
     }
 
-    /// The same place, with options of `taktwerk bench` for servers that run already: as whom, with which security.
+    /// The same place, with what loads of servers that run already need.
     #[must_use]
-    pub fn with_client(mut self, options: Vec<String>) -> Self {
-        self.client = options;
+    pub fn with_client(mut self, client: Client) -> Self {
+        self.client = Some(client);
         self
     }
 
@@ -527,7 +545,7 @@ impl Place {
     /// open62541's publisher of one value.
     fn open62541_publisher_program(&self, condition: &Condition) -> Program {
         let mut program = Program::new(self.open62541_publisher())
-            .args(["--url", PUBSUB.0, "--interface", PUBSUB.1, "--exit-with-stdin", "--update"])
+            .args(["--url", PubSub::URL, "--interface", PubSub::INTERFACE, "--exit-with-stdin", "--update"])
             .arg(condition.server.update_ms);
         if let Some(interval) = condition.publishing_ms {
             program = program.arg("--interval").arg(interval);
@@ -626,72 +644,50 @@ impl Place {
         let is_pinned = condition.cpu.condition != CpuCondition::Shared;
         let is_loaded = condition.cpu.condition == CpuCondition::Loaded;
         let _bursts = is_loaded.then(|| Bursts::on(server_cpus.clone())).transpose()?;
-        let mut program = Program::new(&self.exe).arg("bench").args(condition.arguments());
-        let server = match condition.kind {
-            Kind::Update => {
+        let mut program = Program::new(&self.exe);
+        let mut load = condition.load();
+        let server = match &mut load {
+            Specification::Update(_) => {
                 program = program.on(server_and_load(&server_cpus, &load_cpus));
                 None
             }
-            Kind::PubSub if condition.stack != "own" => {
-                self.check_publishing(condition)?;
-                let publisher = self.start(condition, &set, None)?;
-                program = program.arg(&publisher.url).args(["--interface", PUBSUB.1]);
-                if let Some(id) = publisher.running.as_ref().and_then(|running| running.note("PUBLISHER")) {
-                    program = program.args(["--publisher-id", id]);
-                }
-                if let Some(subscriber) = load_cpus.cpus().first().filter(|_| is_pinned) {
-                    program = program.arg("--subscriber-cpu").arg(subscriber);
-                }
-                Some(publisher)
-            }
-            Kind::PubSub => {
-                let pair = server_cpus.cpus().first().zip(load_cpus.cpus().first()).filter(|_| is_pinned);
-                if let Some((publisher, subscriber)) = pair {
-                    program = program.arg("--publisher-cpu").arg(publisher);
-                    program = program.arg("--subscriber-cpu").arg(subscriber);
-                }
-                None
-            }
-            Kind::Igmp => None,
-            _ if condition.stack == BROKERLESS => {
+            Specification::PubSub(_) if condition.stack == BROKERLESS => {
                 program = program.on(load_cpus);
                 None
             }
-            _ => {
+            Specification::PubSub(load) => {
+                let cpu = |list: &CpuList| list.cpus().first().copied().filter(|_| is_pinned);
+                load.subscriber_cpu = cpu(&load_cpus);
+                if condition.stack == "own" {
+                    load.publisher_cpu = cpu(&server_cpus);
+                    None
+                } else {
+                    self.check_publishing(condition)?;
+                    let publisher = self.start(condition, &set, None)?;
+                    load.url.clone_from(&publisher.url);
+                    PubSub::INTERFACE.clone_into(&mut load.interface);
+                    let running = publisher.running.as_ref();
+                    load.publisher_id =
+                        running.and_then(|running| running.note("PUBLISHER")).map(str::to_owned);
+                    Some(publisher)
+                }
+            }
+            Specification::Igmp(_) => None,
+            load => {
                 let server = self.start(condition, &set, link.as_deref())?;
-                program = program.arg(&server.url).arg("--exit-with-stdin").on(load_cpus);
+                program = program.on(load_cpus);
                 if let Some(network) = link.as_ref().and_then(|standing| standing.link.client_place()) {
                     program = program.within(network);
                 }
-                if let Some(pid) = server.pid {
-                    program = program.arg("--server-pid").arg(pid);
-                }
-                let mut says_security = !condition.security.is_none() || !server.url.starts_with("opc.tcp:");
-                if is_url(&condition.stack) {
-                    program = program.args(&self.client);
-                    says_security |=
-                        self.client.iter().any(|option| option == "--policy" || option == "--cert");
-                }
-                if !condition.security.is_none() && condition.stack == "own" {
-                    let bind = bind_of(link.as_deref());
-                    let pair = self.certificates.pair(&self.exe, bind, &condition.security.policy)?;
-                    program = program.arg("--pki").arg(pair.client.display());
-                } else if !condition.security.is_none() && !is_url(&condition.stack) {
-                    let folder = self.certificates.of_load();
-                    program = program.arg("--pki").arg(folder.display()).arg("--trust-on-first-use");
-                }
-                if !says_security {
-                    // Where the server is, behind a link or on another machine, is not what decides.
-                    program = program.args(["--policy", "None"]);
-                }
-                if let (Kind::Probe, Some(cpu)) = (condition.kind, server_cpus.cpus().first()) {
-                    program = program.arg("--server-cpu").arg(cpu);
+                self.aim(load, condition, &server, link.as_deref())?;
+                if let (Specification::Probe(probe), Some(cpu)) = (load, server_cpus.cpus().first()) {
+                    probe.server_cpu = Some(*cpu);
                 }
                 Some(server)
             }
         };
         let limit = Duration::try_from_secs_f64(condition.seconds() * 3.0).unwrap_or(LONGEST) + self.slack;
-        let result = run(&program.arg("--json"), limit, self.stop.as_deref());
+        let result = generate(program, &load, limit, self.stop.as_deref());
         drop(server);
         let mut document = result?;
         if let (Some(standing), Some(document)) = (link, document.as_object_mut()) {
@@ -726,11 +722,16 @@ fn server_and_load(server: &CpuList, load: &CpuList) -> CpuList {
     text.parse().unwrap_or_else(|_| server.clone())
 }
 
-fn run(program: &Program, limit: Duration, stop: Option<&AtomicBool>) -> Result<Value, PlaceError> {
+/// Runs a program that prints a document. `name` is for messages.
+fn run(
+    program: &Program,
+    name: &str,
+    limit: Duration,
+    stop: Option<&AtomicBool>,
+) -> Result<Value, PlaceError> {
     let output = program.run_unless(limit, stop)?;
-    let line = program.line();
     let failed = || PlaceError::Load {
-        line: line.clone(),
+        line: name.to_owned(),
         status: output.status.to_string(),
         code: output.status.code(),
         stderr: String::from_utf8_lossy(&output.stderr).trim().to_owned(),

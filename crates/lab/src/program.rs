@@ -5,7 +5,7 @@ use crate::orphans;
 use crate::pin::{CpuList, PinError};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -95,6 +95,7 @@ pub struct Program {
     cpus: Option<CpuList>,
     network: Option<Namespace>,
     directory: Option<PathBuf>,
+    input: Option<String>,
 }
 
 impl Program {
@@ -107,6 +108,7 @@ impl Program {
             cpus: None,
             network: None,
             directory: None,
+            input: None,
         }
     }
 
@@ -142,6 +144,13 @@ impl Program {
     #[must_use]
     pub fn in_directory(mut self, directory: impl AsRef<Path>) -> Self {
         self.directory = Some(directory.as_ref().to_owned());
+        self
+    }
+
+    /// Writes a line to its standard input, which stays open behind it.
+    #[must_use]
+    pub fn input(mut self, line: String) -> Self {
+        self.input = Some(line);
         self
     }
 
@@ -260,7 +269,11 @@ impl Program {
     pub fn run_unless(&self, limit: Duration, stop: Option<&AtomicBool>) -> Result<Output, ProgramError> {
         let mut child = self.spawn(Stdio::piped())?;
         // Open until the end: programs that end with their standard input do not outlive this one.
-        let _stdin = child.stdin.take();
+        let mut stdin = child.stdin.take();
+        if let (Some(stdin), Some(line)) = (&mut stdin, &self.input) {
+            // One that does not read it says why when it ends.
+            let _ = writeln!(stdin, "{line}");
+        }
         let pid = child.id();
         let (sender, ended) = mpsc::channel();
         thread::spawn(move || {

@@ -29,6 +29,7 @@
 mod check;
 mod duration;
 mod factors;
+mod load;
 
 pub use duration::{Pace, seconds};
 pub use factors::{Labels, stack_name};
@@ -558,118 +559,6 @@ impl Condition {
             one
         };
         once(self) == once(other)
-    }
-
-    /// The options for `taktwerk bench`, without URL and process id.
-    #[must_use]
-    pub fn arguments(&self) -> Vec<String> {
-        if let Some((_, qos)) = broker(&self.stack) {
-            return self.message_arguments("mqtt", Some(qos));
-        }
-        if self.stack == BROKERLESS {
-            return self.message_arguments("pubsub", None);
-        }
-        let mut arguments = vec![self.kind.name().to_owned()];
-        let mut option = |name: &str, value: Option<String>| {
-            if let Some(value) = value {
-                arguments.extend([name.to_owned(), value]);
-            }
-        };
-        let text = |value: Option<u32>| value.map(|value| value.to_string());
-        let number = |value: Option<f64>| value.map(|value| format!("{value}"));
-        if self.kind == Kind::Update {
-            option("--signals", Some(self.signals().to_string()));
-            option("--threads", text(self.threads));
-            option("-I", number(self.publishing_ms));
-            option("-n", self.count.map(|count| count.to_string()));
-            return arguments;
-        }
-        if self.kind == Kind::Igmp {
-            option("-I", number(self.publishing_ms));
-            option("-d", Some(format!("{}ms", self.time.duration_s * 1e3)));
-            return arguments;
-        }
-        if self.kind == Kind::PubSub && self.stack != "own" {
-            option("--pattern", Some("listen".to_owned()));
-            option("-I", number(self.publishing_ms));
-            option("-d", Some(format!("{}ms", self.time.duration_s * 1e3)));
-            arguments.extend(self.asleep.then(|| "--only-sleep".to_owned()));
-            return arguments;
-        }
-        if self.kind == Kind::PubSub {
-            option("--signals", Some(self.signals().to_string()));
-            option("-I", number(self.publishing_ms));
-            option("-d", Some(format!("{}ms", self.time.duration_s * 1e3)));
-            option("--rounds", Some("1".to_owned()));
-            let update = self.server.update_ms;
-            option("--update", (update > 0.0).then(|| format!("{update}")));
-            arguments.push("--no-bare".to_owned());
-            arguments.extend(self.asleep.then(|| "--only-sleep".to_owned()));
-            return arguments;
-        }
-        option("-c", Some(self.clients.to_string()));
-        option("--warmup", Some(format!("{}ms", self.time.warmup_s * 1e3)));
-        match self.count {
-            Some(count) if self.kind != Kind::Subscribe => option("-n", Some(count.to_string())),
-            _ => option("-d", Some(format!("{}ms", self.time.duration_s * 1e3))),
-        }
-        match self.kind {
-            Kind::Subscribe => {
-                option("--items", text(self.items));
-                option("-I", number(self.publishing_ms));
-                option("--sampling", number(self.sampling_ms));
-                option("--queue", text(self.queue));
-                let update = self.server.update_ms;
-                option("--update", (update > 0.0).then(|| format!("{update}")));
-            }
-            Kind::Roundtrip => {
-                option("--payload", text(self.payload));
-                option("-I", number(self.publishing_ms));
-            }
-            Kind::Fan => option("-I", number(self.publishing_ms)),
-            Kind::Read | Kind::Write | Kind::Browse => {
-                option("--batch", text(self.batch));
-                option("--rate", number(self.rate));
-                option("--pause", number(self.pause_ms));
-            }
-            Kind::Probe => {
-                option("--batch", text(self.batch));
-                option("--rate", number(self.rate));
-            }
-            Kind::Connect => option("--rate", number(self.rate)),
-            Kind::Update | Kind::PubSub | Kind::Igmp => {}
-        }
-        if !self.security.is_none() {
-            option("--policy", Some(self.security.policy.clone()));
-            option("--mode", Some(self.security.mode.clone()));
-        }
-        if self.kind == Kind::Subscribe && self.time.steady {
-            arguments.push("--steady".to_owned());
-        }
-        arguments
-    }
-
-    /// The same load with messages instead of a server: through an MQTT broker, or PubSub without one. A fan's messages are
-    /// the 16 bytes that a Double with its time takes.
-    fn message_arguments(&self, command: &str, qos: Option<u8>) -> Vec<String> {
-        let pattern = if self.kind == Kind::Fan { "fan" } else { "round-trip" };
-        let mut arguments = vec![command.to_owned()];
-        let mut option = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
-        option("--pattern", pattern.to_owned());
-        if let Some(qos) = qos {
-            option("--qos", qos.to_string());
-        }
-        if is_uadp(&self.stack) {
-            option("--message", "uadp".to_owned());
-        }
-        option("--payload", self.payload.unwrap_or(16).to_string());
-        option("-c", self.clients.to_string());
-        option("--warmup", format!("{}ms", self.time.warmup_s * 1e3));
-        match self.count {
-            Some(count) => option("-n", count.to_string()),
-            None => option("-d", format!("{}ms", self.time.duration_s * 1e3)),
-        }
-        arguments
     }
 }
 

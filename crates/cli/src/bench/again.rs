@@ -1,6 +1,6 @@
 //! A connection that is made again when it is lost, for loads that go on behind that.
 
-use super::common::{CommonArgs, nanos};
+use super::common::{Generator, nanos};
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use taktwerk_client::{ClientConfig, ClientError, Misuse, Reply, Target};
 use taktwerk_lab::clock;
+use taktwerk_load::specification::Common;
 use taktwerk_net::client::BlockingClient;
 use taktwerk_schema::service::Request;
 
@@ -38,7 +39,7 @@ pub(super) enum Came<T> {
 
 impl Line {
     /// Connects.
-    pub(super) fn connect(common: &CommonArgs) -> Result<Self, Failure> {
+    pub(super) fn connect(common: &Common) -> Result<Self, Failure> {
         let (config, target) = (common.client_config()?, common.target()?);
         let server = common.connection.endpoint.clone();
         let connected = BlockingClient::connect(Arc::clone(&config), target.clone());

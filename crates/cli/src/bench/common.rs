@@ -1,108 +1,71 @@
-//! What all loads share: options, the fleet of clients, and time.
+//! What all generators share: the link, the fleet of clients, and time.
 
 use super::account;
 use super::link::Over;
 use super::report::Report;
-use crate::connection::ConnectionArgs;
-use crate::endpoint::Endpoint;
 use crate::failure::Failure;
-use crate::{session, span};
-use clap::Args;
+use crate::session;
 use std::sync::Arc;
 use std::time::Duration;
 use taktwerk_channel::{ChannelConfig, ChannelLimits};
 use taktwerk_client::config::EndpointUrl;
 use taktwerk_client::{ClientConfig, Target};
-use taktwerk_lab::pin::CpuList;
 use taktwerk_lab::process::Process;
+use taktwerk_load::specification::{Common, Relay};
 use taktwerk_net::client::{Fleet, FleetOptions};
 
-/// Most sessions of one generator.
-const CLIENTS_MAX: u32 = 10_000;
-
-/// Options of every load.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct CommonArgs {
-    #[command(flatten)]
-    pub(crate) connection: ConnectionArgs,
-
-    /// Sessions, each with its own connection.
-    #[arg(short = 'c', long, value_name = "N", default_value_t = 1,
-          value_parser = clap::value_parser!(u32).range(1..=i64::from(CLIENTS_MAX)))]
-    pub(crate) clients: u32,
-
-    /// How long to measure.
-    #[arg(short, long, value_name = "SPAN", default_value = "10s", value_parser = span::some)]
-    pub(crate) duration: Duration,
-
-    /// Warm-up before the measurement, not counted.
-    #[arg(long, value_name = "SPAN", default_value = "1s", value_parser = span::seconds)]
-    pub(crate) warmup: Duration,
-
-    /// Process id of the server, if it runs on this machine: its CPU time, context switches and memory are reported.
-    #[arg(long, value_name = "PID")]
-    server_pid: Option<u32>,
-
-    /// CPU of the load generator. Give it one of its own.
-    #[arg(long, value_name = "LIST")]
-    cpu: Option<CpuList>,
-
-    /// Busy-poll for this long before sleeping.
-    #[arg(long, value_name = "SPAN", default_value = "0", value_parser = span::micros)]
-    pub(crate) busy_poll: Duration,
-
-    /// Measure over an emulated link: a name from `lab links list`, NAME+vpn, or rate=…,delay=…,jitter=…,loss=….
-    #[arg(long, value_name = "LINK")]
-    link: Option<String>,
-
-    /// The link that stands, and where it is entered.
-    #[arg(skip)]
-    over: Option<(Arc<Over>, Endpoint)>,
-
-    /// Exit when stdin closes (for supervisors).
-    #[arg(long, hide = true)]
-    exit_with_stdin: bool,
+/// A link that stands as long as this.
+pub(super) fn go_over_link(common: &mut Common) -> Result<Option<Over>, Failure> {
+    let Some(name) = &common.link else { return Ok(None) };
+    let server = common.connection.endpoint.clone();
+    common.connection.security.settle_for(&server);
+    let security = &common.connection.security;
+    let is_readable = security.policy.as_deref().is_some_and(|policy| policy.eq_ignore_ascii_case("none"));
+    if security.has_secret()
+        && is_readable
+        && !server.is_loopback()
+        && !security.allow_plaintext_password
+        && security.cert.is_none()
+    {
+        // The relay is on loopback, where secrets may be sent as they are; behind it is a network.
+        return Err(Failure::Usage(
+            "a password would go readable over the network behind the link: name a --policy, or say \
+             --allow-plaintext-password"
+                .to_owned(),
+        ));
+    }
+    let over = Over::start(name, &server)?;
+    common.relay =
+        Some(Relay { entry: server.at(over.address()), probed: over.probed(), sentence: over.sentence() });
+    Ok(Some(over))
 }
 
-impl CommonArgs {
-    /// Makes the link that was asked for; from now on the server is behind it.
-    pub(super) fn go_over_link(&mut self) -> Result<(), Failure> {
-        let Some(name) = &self.link else { return Ok(()) };
-        let server = self.connection.endpoint.clone();
-        self.connection.security.settle_for(&server);
-        let security = &self.connection.security;
-        let is_readable =
-            security.policy.as_deref().is_some_and(|policy| policy.eq_ignore_ascii_case("none"));
-        if security.has_secret()
-            && is_readable
-            && !server.is_loopback()
-            && !security.allow_plaintext_password
-            && security.cert.is_none()
-        {
-            // The relay is on loopback, where secrets may be sent as they are; behind it is a network.
-            return Err(Failure::Usage(
-                "a password would go readable over the network behind the link: name a --policy, or say \
-                 --allow-plaintext-password"
-                    .to_owned(),
-            ));
-        }
-        let over = Over::start(name, &server)?;
-        let relay = server.at(over.address());
-        self.over = Some((Arc::new(over), relay));
-        Ok(())
-    }
-
+/// What generators need of the options that all loads share.
+pub(crate) trait Generator {
     /// A report of a load: on which server, over which link.
-    pub(super) fn report(&self, command: &str) -> Report {
+    fn report(&self, command: &str) -> Report;
+    /// Takes the CPUs and looks at the server before anything is connected.
+    fn begin(&self) -> Result<Option<Process>, Failure>;
+    /// Settings of the clients: the fewest round trips, no second attempts, and messages as large as the load.
+    fn client_config(&self) -> Result<Arc<ClientConfig>, Failure>;
+    /// The port that is connected to: the server's, or that of the link to it.
+    fn port(&self) -> u16;
+    /// What each client connects to.
+    fn target(&self) -> Result<Target, Failure>;
+    /// The clients, on this thread.
+    fn fleet(&self, connecting_max: usize) -> Result<Fleet, Failure>;
+}
+
+impl Generator for Common {
+    fn report(&self, command: &str) -> Report {
         let mut report = Report::new(command, &self.connection.endpoint.to_string());
-        let Some((over, _)) = &self.over else { return report };
-        report.set("link", over.probed());
-        report.fact("link", over.sentence());
+        let Some(relay) = &self.relay else { return report };
+        report.set("link", relay.probed.clone());
+        report.fact("link", relay.sentence.as_str());
         report
     }
 
-    /// Takes the CPUs and looks at the server before anything is connected.
-    pub(crate) fn begin(&self) -> Result<Option<Process>, Failure> {
+    fn begin(&self) -> Result<Option<Process>, Failure> {
         if self.exit_with_stdin {
             crate::supervised::end_with_stdin()?;
         }
@@ -112,8 +75,7 @@ impl CommonArgs {
         account::server_process(self.server_pid)
     }
 
-    /// Settings of the clients: the fewest round trips, no second attempts, and messages as large as the load.
-    pub(crate) fn client_config(&self) -> Result<Arc<ClientConfig>, Failure> {
+    fn client_config(&self) -> Result<Arc<ClientConfig>, Failure> {
         let config = session::config(&self.connection.endpoint, &self.connection.security)?;
         let limits = ChannelLimits {
             message_size_max: 512 << 20,
@@ -124,17 +86,15 @@ impl CommonArgs {
         Ok(Arc::new(ClientConfig { channel: Arc::new(channel), read_limits: false, ..config }))
     }
 
-    /// The port that is connected to: the server's, or that of the link to it.
-    pub(crate) fn port(&self) -> u16 {
-        self.over.as_ref().map_or(&self.connection.endpoint, |(_, relay)| relay).port()
+    fn port(&self) -> u16 {
+        self.relay.as_ref().map_or(&self.connection.endpoint, |relay| &relay.entry).port()
     }
 
-    /// What each client connects to.
-    pub(crate) fn target(&self) -> Result<Target, Failure> {
+    fn target(&self) -> Result<Target, Failure> {
         let mut target = session::target(&self.connection.endpoint, &self.connection.security)?;
-        if let Some((_, relay)) = &self.over {
+        if let Some(relay) = &self.relay {
             target.via = Some(
-                EndpointUrl::parse(&relay.to_string())
+                EndpointUrl::parse(&relay.entry.to_string())
                     .map_err(|error| Failure::Environment(error.to_string()))?,
             );
         }
@@ -145,8 +105,7 @@ impl CommonArgs {
         Ok(target)
     }
 
-    /// The clients, on this thread.
-    pub(crate) fn fleet(&self, connecting_max: usize) -> Result<Fleet, Failure> {
+    fn fleet(&self, connecting_max: usize) -> Result<Fleet, Failure> {
         let mut options = FleetOptions::default();
         options.busy_poll = self.busy_poll;
         options.connecting_max = connecting_max.max(1);

@@ -1,40 +1,21 @@
 //! `bench connect`: how long it takes to open a session, and how many a server takes per second.
 
 use super::account::{Account, Window};
-use super::common::{CommonArgs, check_rate, environment, nanos};
+use super::common::{Generator, check_rate, environment, nanos};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::session;
-use clap::Args;
 use serde_json::json;
 use taktwerk_client::{ClientError, DataChanges, Event, Reply, RequestHandle, SubscriptionHandle};
 use taktwerk_lab::latency::{Latency, Times};
 use taktwerk_lab::schedule::OpenLoop;
 use taktwerk_lab::validity::{self, Invalid};
 use taktwerk_lab::{clock, figures};
+use taktwerk_load::specification::Connect;
 use taktwerk_net::client::{Fleet, FleetSink, MemberId};
 use taktwerk_types::{Instant, StatusCode};
-
-/// Arguments of `taktwerk bench connect`. Here -c is how many sessions are being opened at a time.
-#[derive(Debug, Args)]
-pub(crate) struct ConnectArgs {
-    #[command(flatten)]
-    pub(super) common: CommonArgs,
-
-    /// Stop after this many sessions.
-    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    count: Option<u64>,
-
-    /// Sessions per second, opened on schedule (open loop).
-    #[arg(long, value_name = "PER_SECOND")]
-    rate: Option<f64>,
-
-    /// Keep the sessions open until the end (at most 10 000).
-    #[arg(long)]
-    hold: bool,
-}
 
 /// Most sessions that are held.
 const HELD_MAX: u64 = 10_000;
@@ -144,7 +125,7 @@ impl Sessions {
 }
 
 /// Opens sessions and reports.
-pub(crate) fn run(arguments: &ConnectArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Connect, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     let common = &arguments.common;
     check_rate(arguments.rate, "sessions")?;
     let server = common.begin()?;

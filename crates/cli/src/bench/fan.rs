@@ -1,7 +1,7 @@
 //! `bench fan`: one client writes, all others see it and answer with a write of their own, and the first waits until it
 //! has seen all answers (Rocha et al. 2019, Fig. 12).
 
-use super::common::{CommonArgs, environment};
+use super::common::{Generator, environment};
 use super::nodes;
 use super::transaction::{self, Transactions};
 use crate::failure::Failure;
@@ -9,32 +9,14 @@ use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::session::{self, Session};
-use crate::span;
-use clap::Args;
 use serde_json::json;
-use std::time::Duration;
 use taktwerk_client::{
     Client, ClientError, DataChanges, Event, Reply, RequestHandle, SubscriptionEvent, SubscriptionHandle,
 };
 use taktwerk_lab::clock;
+use taktwerk_load::specification::{Common, Fan};
 use taktwerk_net::client::{Fleet, FleetSink, MemberId};
 use taktwerk_types::{Instant, NodeId, Variant};
-
-/// Arguments of `taktwerk bench fan`. The server needs as many signals as there are clients (`serve --signals N
-/// --update 0`).
-#[derive(Debug, Args)]
-pub(crate) struct FanArgs {
-    #[command(flatten)]
-    pub(super) common: CommonArgs,
-
-    /// Stop after this many transactions, without the warm-up.
-    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    count: Option<u64>,
-
-    /// Publishing interval to ask for, in milliseconds.
-    #[arg(short = 'I', long, value_name = "MS", default_value = "1", value_parser = span::millis)]
-    interval: Duration,
-}
 
 /// How long a transaction, or setting up, may take without progress.
 const PATIENCE: u64 = 30_000_000_000;
@@ -136,7 +118,7 @@ impl Star {
 }
 
 /// Measures and reports.
-pub(crate) fn run(arguments: &FanArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Fan, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     let common = &arguments.common;
     if common.clients < 2 {
         return Err(Failure::Usage("a fan needs at least two clients: give -c 2 or more".to_owned()));
@@ -180,7 +162,7 @@ pub(crate) fn run(arguments: &FanArgs, output: Output, interrupt: &Interrupt) ->
 
 /// One transaction; `None` if interrupted meanwhile.
 fn one(
-    common: &CommonArgs,
+    common: &Common,
     fleet: &mut Fleet,
     star: &mut Star,
     number: f64,
@@ -223,7 +205,7 @@ fn one(
 }
 
 /// A signal for each client. Other variables, which might mean something, are not written to.
-fn find_signals(common: &CommonArgs) -> Result<Vec<NodeId>, Failure> {
+fn find_signals(common: &Common) -> Result<Vec<NodeId>, Failure> {
     let mut session = Session::connect(&common.connection)?;
     let mut signals = nodes::find(&mut session, &[], Some(common.clients))?;
     session.close();
@@ -242,12 +224,7 @@ fn find_signals(common: &CommonArgs) -> Result<Vec<NodeId>, Failure> {
     Ok(signals)
 }
 
-fn set_up(
-    arguments: &FanArgs,
-    fleet: &mut Fleet,
-    star: &mut Star,
-    interrupt: &Interrupt,
-) -> Result<(), Failure> {
+fn set_up(arguments: &Fan, fleet: &mut Fleet, star: &mut Star, interrupt: &Interrupt) -> Result<(), Failure> {
     let clients = arguments.common.clients;
     let params = transaction::subscription(arguments.interval);
     // The first client watches the answers of all others, each of them the first signal.

@@ -6,8 +6,6 @@ use super::report::Report;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
-use crate::span;
-use clap::Args;
 use serde_json::json;
 use std::io;
 use std::sync::Arc;
@@ -17,23 +15,8 @@ use taktwerk::pubsub::config::build::field;
 use taktwerk::pubsub::{DataSet, PubSubStartError, Publisher, Subscriber};
 use taktwerk_lab::links::switch::{INTERFACE, Switch};
 use taktwerk_lab::validity::Invalid;
+use taktwerk_load::specification::Igmp;
 use taktwerk_types::{BuiltInType, DataValue};
-
-/// Arguments of `taktwerk bench igmp`.
-#[derive(Debug, Args)]
-pub(crate) struct IgmpArgs {
-    /// The group.
-    #[arg(value_name = "URL", default_value = "opc.udp://239.192.0.3:4840")]
-    url: String,
-
-    /// Publishing interval; a plain number is in milliseconds.
-    #[arg(short = 'I', long, value_name = "MS", default_value = "10", value_parser = span::millis)]
-    interval: Duration,
-
-    /// Duration of each count, with and without snooping.
-    #[arg(short, long, value_name = "SPAN", default_value = "2s", value_parser = span::seconds)]
-    duration: Duration,
-}
 
 /// The hosts.
 const PUBLISHER: usize = 0;
@@ -91,7 +74,7 @@ struct Stand {
 }
 
 impl Stand {
-    fn new(arguments: &IgmpArgs) -> Result<Self, Failure> {
+    fn new(arguments: &Igmp) -> Result<Self, Failure> {
         let switch = Switch::new(3).map_err(environment)?;
         let heard = Arc::new(AtomicU64::new(0));
         let theirs = Arc::clone(&heard);
@@ -155,7 +138,7 @@ fn wait(span: Duration, interrupt: &Interrupt) {
 }
 
 /// Counts and reports.
-pub(crate) fn run(arguments: &IgmpArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Igmp, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     if arguments.interval.is_zero() {
         return Err(Failure::Usage("--interval 0: cycles need time".to_owned()));
     }

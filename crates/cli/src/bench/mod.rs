@@ -1,4 +1,4 @@
-//! `taktwerk bench`: load for any OPC UA server, and what it did to it.
+//! `taktwerk bench`: load for any OPC UA server, and what it did to it. What can be asked for is a [`Specification`].
 //!
 //! - [`request`]: Read, Write and Browse, back to back or at a rate; [`connect`]: sessions; [`subscribe`]: values;
 //! - [`mqtt`]: the same questions put to an MQTT broker; [`pubsub`]: a publisher and how late it is;
@@ -33,34 +33,21 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use clap::Subcommand;
-use common::CommonArgs;
 #[cfg(feature = "gateway")]
 pub(crate) use gateway::field_devices;
+use std::io::BufRead;
+use taktwerk_load::Specification;
 
 /// What to load a server with.
 #[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant)] // there is one, for as long as the command runs
 pub(crate) enum BenchCommand {
-    /// Open sessions.
-    Connect(connect::ConnectArgs),
-    /// Read values.
-    Read(request::ReadArgs),
-    /// Write values.
-    Write(request::WriteArgs),
-    /// Browse nodes.
-    Browse(request::BrowseArgs),
-    /// Subscribe to values that change.
-    Subscribe(subscribe::SubscribeArgs),
-    /// Round trips, fan-out and fan-in through an MQTT broker.
-    Mqtt(mqtt::MqttArgs),
-    /// Publish values; measure latency, CPU cost and throughput.
-    #[command(name = "pubsub")]
-    PubSub(pubsub::PubSubArgs),
-    /// Check whether a switch filters multicast or floods hosts that did not join.
-    Igmp(igmp::IgmpArgs),
-    /// Write a value and wait until a subscription brings it back.
-    Roundtrip(roundtrip::RoundtripArgs),
-    /// One client writes, all others answer, the first waits for all of them.
-    Fan(fan::FanArgs),
+    /// A load that the laboratory can start as well.
+    #[command(flatten)]
+    Load(Specification),
+    /// Read a specification from standard input, one line of JSON, and print the document: for the laboratory.
+    #[command(hide = true)]
+    Specified,
     /// Read field devices through a gateway; measure latency and CPU cost of their values.
     #[cfg(feature = "gateway")]
     Gateway(gateway::GatewayArgs),
@@ -70,53 +57,72 @@ pub(crate) enum BenchCommand {
     /// Aggregate OPC UA servers through a gateway; measure their CPU cost and the added delay.
     #[cfg(feature = "gateway")]
     GatewayOpcua(gateway::ServersArgs),
-    /// Read at fixed times and find the cause of each slow response.
-    Probe(probe::ProbeArgs),
-    /// Set values of a server in this process from one or several threads.
-    Update(update::UpdateArgs),
 }
 
-impl BenchCommand {
-    /// The options of loads on OPC UA servers.
-    fn common(&mut self) -> Option<&mut CommonArgs> {
-        match self {
-            Self::Connect(arguments) => Some(&mut arguments.common),
-            Self::Read(arguments) => Some(&mut arguments.request.common),
-            Self::Write(arguments) => Some(&mut arguments.request.common),
-            Self::Browse(arguments) => Some(&mut arguments.request.common),
-            Self::Subscribe(arguments) => Some(&mut arguments.common),
-            Self::Roundtrip(arguments) => Some(&mut arguments.common),
-            Self::Fan(arguments) => Some(&mut arguments.common),
-            Self::Probe(arguments) => Some(&mut arguments.common),
-            #[cfg(feature = "gateway")]
-            Self::Gateway(_) | Self::GatewayMqtt(_) | Self::GatewayOpcua(_) => None,
-            Self::Mqtt(_) | Self::PubSub(_) | Self::Igmp(_) | Self::Update(_) => None,
-        }
-    }
-}
+/// The longest specification that is read: five hundred nodes have names of some length.
+const SPECIFICATION_MAX: u64 = 8 << 20;
 
 /// Runs one of them.
 pub(crate) fn run(command: &mut BenchCommand, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     taktwerk_lab::files::raise_limit();
-    command.common().map_or(Ok(()), CommonArgs::go_over_link)?;
     match command {
-        BenchCommand::Connect(arguments) => connect::run(arguments, output, interrupt),
-        BenchCommand::Read(arguments) => request::read(arguments, output, interrupt),
-        BenchCommand::Write(arguments) => request::write(arguments, output, interrupt),
-        BenchCommand::Browse(arguments) => request::browse(arguments, output, interrupt),
-        BenchCommand::Subscribe(arguments) => subscribe::run(arguments, output, interrupt),
-        BenchCommand::Mqtt(arguments) => mqtt::run(arguments, output, interrupt),
-        BenchCommand::PubSub(arguments) => pubsub::run(arguments, output, interrupt),
-        BenchCommand::Igmp(arguments) => igmp::run(arguments, output, interrupt),
-        BenchCommand::Roundtrip(arguments) => roundtrip::run(arguments, output, interrupt),
-        BenchCommand::Fan(arguments) => fan::run(arguments, output, interrupt),
+        BenchCommand::Load(load) => generate(load, output, interrupt),
+        BenchCommand::Specified => {
+            let load = specified(std::io::stdin().lock())?;
+            crate::supervised::end_with_stdin()?;
+            generate(&mut { load }, output.as_json(), interrupt)
+        }
         #[cfg(feature = "gateway")]
         BenchCommand::Gateway(arguments) => gateway::run_registers(arguments, output, interrupt),
         #[cfg(feature = "gateway")]
         BenchCommand::GatewayMqtt(arguments) => gateway::run_messages(arguments, output, interrupt),
         #[cfg(feature = "gateway")]
         BenchCommand::GatewayOpcua(arguments) => gateway::run_servers(arguments, output, interrupt),
-        BenchCommand::Probe(arguments) => probe::run(arguments, output, interrupt),
-        BenchCommand::Update(arguments) => update::run(arguments, output, interrupt),
+    }
+}
+
+/// Reads one line, and leaves the input open: a load that ends with it watches it from then on.
+fn specified(input: impl BufRead) -> Result<Specification, Failure> {
+    let mut line = String::new();
+    input
+        .take(SPECIFICATION_MAX)
+        .read_line(&mut line)
+        .map_err(|error| Failure::Environment(format!("cannot read the specification: {error}")))?;
+    serde_json::from_str(&line).map_err(|error| Failure::Usage(format!("the specification: {error}")))
+}
+
+fn generate(load: &mut Specification, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    let _link = load.common().map_or(Ok(None), common::go_over_link)?;
+    match load {
+        Specification::Connect(load) => connect::run(load, output, interrupt),
+        Specification::Read(load) => request::read(load, output, interrupt),
+        Specification::Write(load) => request::write(load, output, interrupt),
+        Specification::Browse(load) => request::browse(load, output, interrupt),
+        Specification::Subscribe(load) => subscribe::run(load, output, interrupt),
+        Specification::Mqtt(load) => mqtt::run(load, output, interrupt),
+        Specification::PubSub(load) => pubsub::run(load, output, interrupt),
+        Specification::Igmp(load) => igmp::run(load, output, interrupt),
+        Specification::Roundtrip(load) => roundtrip::run(load, output, interrupt),
+        Specification::Fan(load) => fan::run(load, output, interrupt),
+        Specification::Probe(load) => probe::run(load, output, interrupt),
+        Specification::Update(load) => update::run(load, output, interrupt),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_specification_is_one_line() {
+        let mut input = &b"{\"load\":\"read\",\"batch\":7}\nrest"[..];
+        assert!(matches!(specified(&mut input).unwrap(), Specification::Read(load) if load.batch == 7));
+        assert_eq!(input, b"rest");
+        for (text, why) in
+            [("", "EOF"), ("{\"load\":\"reed\"}", "reed"), ("{\"load\":\"read\",\"bach\":1}", "bach")]
+        {
+            let refused = specified(text.as_bytes()).unwrap_err();
+            assert!(matches!(refused, Failure::Usage(_)) && refused.to_string().contains(why), "{refused}");
+        }
     }
 }

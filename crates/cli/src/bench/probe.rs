@@ -3,16 +3,14 @@
 
 use super::account::Window;
 use super::again::{Came, Line};
-use super::common::{CommonArgs, nanos};
+use super::common::{Generator, nanos};
 use super::nodes;
 use crate::attribute::Attribute;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
-use crate::node::NodeSpec;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::session::Session;
-use clap::Args;
 use serde_json::json;
 use std::collections::VecDeque;
 use taktwerk_lab::latency::Latency;
@@ -22,38 +20,8 @@ use taktwerk_lab::process::{Process, Turns};
 use taktwerk_lab::schedule::OpenLoop;
 use taktwerk_lab::validity::{self, Invalid};
 use taktwerk_lab::{clock, figures, outliers, wire};
+use taktwerk_load::specification::Probe;
 use taktwerk_schema::{ReadRequest, ReadValueId, TimestampsToReturn};
-
-/// Arguments of `taktwerk bench probe`.
-#[derive(Debug, Args)]
-pub(crate) struct ProbeArgs {
-    #[command(flatten)]
-    pub(super) common: CommonArgs,
-
-    /// Stop after this many requests. Default: when the duration is over.
-    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    count: Option<u64>,
-
-    /// Requests per second.
-    #[arg(long, value_name = "PER_SECOND", default_value_t = 100.0)]
-    rate: f64,
-
-    /// Nodes per request.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    batch: u32,
-
-    /// NodeId or browse path (with * and ?). Can be repeated.
-    #[arg(long, value_name = "NODE")]
-    nodes: Vec<NodeSpec>,
-
-    /// CPU of the server, whose load is recorded beside each answer.
-    #[arg(long, value_name = "CPU")]
-    server_cpu: Option<usize>,
-
-    /// Treat a response as slow from this multiple of the fastest on.
-    #[arg(long, value_name = "TIMES", default_value_t = 5.0)]
-    slow: f64,
-}
 
 /// The load of a CPU is that of so many nanoseconds: its account counts clock ticks.
 const LOAD_SPAN: u64 = 100_000_000;
@@ -104,7 +72,7 @@ fn look(when: When, server: Option<Process>, port: u16, cpus: &[usize]) -> Look 
 }
 
 /// Measures and reports.
-pub(crate) fn run(arguments: &ProbeArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Probe, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     let common = &arguments.common;
     if !(arguments.rate > 0.0 && arguments.rate.is_finite()) {
         return Err(Failure::Usage(format!(

@@ -1,46 +1,20 @@
 //! `bench roundtrip`: a client writes a payload and waits until its own subscription brings it back (Rocha et al. 2019).
 
-use super::common::{CommonArgs, environment};
+use super::common::{Generator, environment};
 use super::transaction::{self, Transactions};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
-use crate::node::NodeSpec;
 use crate::output::Output;
 use crate::resolve;
 use crate::session::{self, Session};
-use crate::span;
-use clap::Args;
 use serde_json::json;
-use std::time::Duration;
 use taktwerk_client::{
     ClientError, DataChanges, Event, Reply, RequestHandle, SubscriptionEvent, SubscriptionHandle,
 };
 use taktwerk_lab::{clock, figures};
+use taktwerk_load::specification::Roundtrip;
 use taktwerk_net::client::{Fleet, FleetSink, MemberId};
 use taktwerk_types::{ByteString, Instant, NodeId, Variant};
-
-/// Arguments of `taktwerk bench roundtrip`.
-#[derive(Debug, Args)]
-pub(crate) struct RoundtripArgs {
-    #[command(flatten)]
-    pub(super) common: CommonArgs,
-
-    /// Stop after this many round trips, without the warm-up.
-    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    count: Option<u64>,
-
-    /// Bytes of each value, at least 8 (they hold its number).
-    #[arg(long, value_name = "BYTES", default_value_t = 16, value_parser = clap::value_parser!(u32).range(8..=16_000_000))]
-    payload: u32,
-
-    /// Publishing interval to ask for, in milliseconds.
-    #[arg(short = 'I', long, value_name = "MS", default_value = "1", value_parser = span::millis)]
-    interval: Duration,
-
-    /// A ByteString variable that may be written; the interop test node by default.
-    #[arg(long, value_name = "NODE", default_value = "nsu=urn:taktwerk:interop;s=scalar/ByteString")]
-    node: NodeSpec,
-}
 
 /// How long a value may take to come back.
 const PATIENCE: u64 = 20_000_000_000;
@@ -122,7 +96,7 @@ fn payload(number: u64, size: usize) -> Variant {
 }
 
 /// Measures and reports.
-pub(crate) fn run(arguments: &RoundtripArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Roundtrip, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     let common = &arguments.common;
     let server = common.begin()?;
     let node = {
@@ -166,7 +140,7 @@ pub(crate) fn run(arguments: &RoundtripArgs, output: Output, interrupt: &Interru
 
 /// One value there and back; `None` if interrupted meanwhile.
 fn one(
-    arguments: &RoundtripArgs,
+    arguments: &Roundtrip,
     fleet: &mut Fleet,
     echo: &mut Echo,
     node: &NodeId,
@@ -203,7 +177,7 @@ fn one(
 }
 
 fn set_up(
-    arguments: &RoundtripArgs,
+    arguments: &Roundtrip,
     fleet: &mut Fleet,
     echo: &mut Echo,
     node: &NodeId,

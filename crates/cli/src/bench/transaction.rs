@@ -1,7 +1,7 @@
 //! What `bench roundtrip` and `bench fan` have in common: a value is written, and comes back by a subscription.
 
 use super::account::{Account, Window};
-use super::common::{CommonArgs, environment, nanos};
+use super::common::{Generator, environment, nanos};
 use super::report::Report;
 use crate::attribute::Attribute;
 use crate::failure::Failure;
@@ -15,6 +15,7 @@ use taktwerk_lab::latency::Times;
 use taktwerk_lab::process::Process;
 use taktwerk_lab::validity::Invalid;
 use taktwerk_lab::{clock, figures};
+use taktwerk_load::specification::Common;
 use taktwerk_net::client::{Fleet, FleetSink};
 use taktwerk_schema::{
     MonitoredItemCreateRequest, MonitoringMode, MonitoringParameters, ReadValueId, WriteRequest, WriteValue,
@@ -31,7 +32,7 @@ impl Transactions {
     /// Makes one after the other: for the warm-up, then `count` of them, or as many as fit into the duration. `one`
     /// gives its time in nanoseconds, or nothing if it was interrupted. What the fleet polls in vain is no work.
     pub(super) fn measure(
-        common: &CommonArgs,
+        common: &Common,
         server: Option<Process>,
         count: Option<u64>,
         what: &'static str,

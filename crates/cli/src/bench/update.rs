@@ -6,8 +6,6 @@ use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::serve::load;
-use crate::span;
-use clap::Args;
 use serde_json::json;
 use std::process::{Child, Command, Stdio};
 use std::sync::Barrier;
@@ -16,34 +14,10 @@ use std::time::Duration;
 use taktwerk::{RunningServer, Server};
 use taktwerk_lab::clock;
 use taktwerk_lab::latency::Times;
-use taktwerk_lab::pin::CpuList;
 use taktwerk_lab::validity::Invalid;
+use taktwerk_load::specification::Update;
 use taktwerk_net::clock as wall_clock;
 use taktwerk_server::space::VariableHandle;
-
-/// Arguments of `taktwerk bench update`.
-#[derive(Debug, Args)]
-pub(crate) struct UpdateArgs {
-    /// Signals to set in each cycle.
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=4_000_000))]
-    signals: u32,
-
-    /// Number of threads that share the signals.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
-    threads: u32,
-
-    /// Interval of the cycles.
-    #[arg(short = 'I', long, value_name = "MS", default_value = "500", value_parser = span::millis)]
-    interval: Duration,
-
-    /// Cycles to measure.
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 15)]
-    count: u64,
-
-    /// CPUs to run on.
-    #[arg(long, value_name = "LIST")]
-    cpu: Option<CpuList>,
-}
 
 /// Cycles before the first that counts.
 const WARM_UP: u64 = 3;
@@ -57,7 +31,7 @@ const CONNECT: Duration = Duration::from_secs(20);
 struct Client(Child);
 
 impl Client {
-    fn subscribe(server: &RunningServer, arguments: &UpdateArgs) -> Result<Self, Failure> {
+    fn subscribe(server: &RunningServer, arguments: &Update) -> Result<Self, Failure> {
         let failed =
             |error: std::io::Error| Failure::Environment(format!("cannot start the client: {error}"));
         let interval = format!("{}", arguments.interval.as_secs_f64() * 1e3);
@@ -112,7 +86,7 @@ impl Crew<'_> {
 }
 
 /// Measures and reports.
-pub(crate) fn run(arguments: &UpdateArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Update, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     if let Some(cpus) = &arguments.cpu {
         cpus.pin().map_err(|error| Failure::Environment(error.to_string()))?;
     }

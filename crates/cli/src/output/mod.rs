@@ -44,6 +44,11 @@ impl Output {
         Self { json, color: !json && color.is_on(io::stdout().is_terminal()) }
     }
 
+    /// The same for a program that reads it.
+    pub(crate) fn as_json(self) -> Self {
+        Self { json: true, color: false }
+    }
+
     /// Whether a program reads this.
     pub(crate) fn is_json(self) -> bool {
         self.json

@@ -19,7 +19,8 @@ pub mod wanted;
 pub use class::Class;
 pub use governor::Governor;
 pub use isolation::Isolation;
-pub use observe::{Observed, observe};
+pub use observe::observe;
+pub use taktwerk_load::observed::Observed;
 pub use wanted::{Set, Wanted};
 
 use crate::orphans::Owner;

@@ -7,7 +7,7 @@
 //! It is no client to build an application on: no wills, no retained messages, no resending after a lost connection.
 
 pub mod fleet;
-pub mod packet;
+pub use taktwerk_load::mqtt as packet;
 pub mod session;
 
 pub use fleet::{Fleet, Happened};

@@ -126,14 +126,15 @@ fn key_of(policy: &str) -> &'static str {
 fn made(exe: &Path, key: &str, folder: &Path, says: &[&str]) -> Result<String, PlaceError> {
     let program = Program::new(exe).args(["--json", "pki", "init", "--key", key, "--pki"]);
     let program = program.arg(folder.display()).args(says);
-    let document = super::run(&program, LIMIT, None)?;
+    let document = super::run(&program, &program.line(), LIMIT, None)?;
     let path = document.pointer("/Own/0/Path").and_then(Value::as_str).map(str::to_owned);
     path.ok_or_else(|| PlaceError::Certificate { line: program.line() })
 }
 
 fn trust(exe: &Path, folder: &Path, certificate: &str) -> Result<(), PlaceError> {
     let program = Program::new(exe).args(["--json", "pki", "trust", certificate, "--pki"]);
-    super::run(&program.arg(folder.display()), LIMIT, None).map(drop)
+    let program = program.arg(folder.display());
+    super::run(&program, &program.line(), LIMIT, None).map(drop)
 }
 
 #[cfg(test)]

@@ -1,4 +1,8 @@
 use super::*;
+use std::time::Duration;
+use taktwerk_load::Specification;
+use taktwerk_load::mqtt::Qos;
+use taktwerk_load::specification::{Content, Mqtt, MqttPattern, PubSub, PubSubPattern};
 
 const TEXT: &str = r#"
     name = "x"
@@ -26,11 +30,11 @@ fn lists_are_measured_one_by_one() {
     assert_eq!(conditions.len(), 4);
     assert_eq!((conditions[0].clients, conditions[1].stack.as_str()), (1, "open62541"));
     assert_eq!(conditions[3].signals(), 1000);
-    let arguments = conditions[2].arguments().join(" ");
-    assert_eq!(
-        arguments,
-        "subscribe -c 10 --warmup 2000ms -d 10000ms --items 1000 -I 100 --update 100 --steady"
-    );
+    let Specification::Subscribe(load) = conditions[2].load() else { panic!("another load") };
+    assert_eq!((load.common.clients, load.items, load.steady), (10, Some(1_000), true));
+    assert_eq!((load.common.warmup, load.common.duration), (Duration::from_secs(2), Duration::from_secs(10)));
+    let interval = Duration::from_millis(100);
+    assert_eq!((load.interval, load.update, load.sampling), (interval, Some(interval), None));
     assert_eq!(scenario.thresholds[0].below, Some(150_000.0));
 }
 
@@ -71,16 +75,17 @@ fn brokers_have_a_quality_of_service_and_two_kinds_of_load() {
     let error = Scenario::parse(&text, "x.toml").unwrap_err().to_string();
     assert!(error.contains("roundtrip"), "{error}");
     let scenario = Scenario::parse(&as_fan(&text), "x.toml").unwrap();
-    assert_eq!(
-        scenario.conditions()[0].arguments().join(" "),
-        "mqtt --pattern fan --qos 1 --payload 16 -c 1 --warmup 2000ms -d 10000ms"
-    );
+    let fan = Mqtt {
+        pattern: MqttPattern::Fan,
+        qos: Qos::AtLeastOnce,
+        warmup: Duration::from_secs(2),
+        ..Mqtt::default()
+    };
+    assert_eq!(scenario.conditions()[0].load(), Specification::Mqtt(fan.clone()));
     let pubsub = as_fan(&text).replace("mosquitto-qos1", "embedded-uadp-qos0");
     let scenario = Scenario::parse(&pubsub, "x.toml").unwrap();
-    assert_eq!(
-        scenario.conditions()[0].arguments().join(" "),
-        "mqtt --pattern fan --qos 0 --message uadp --payload 16 -c 1 --warmup 2000ms -d 10000ms"
-    );
+    let fan = Mqtt { qos: Qos::AtMostOnce, message: Content::Uadp, ..fan };
+    assert_eq!(scenario.conditions()[0].load(), Specification::Mqtt(fan));
 }
 
 #[test]
@@ -97,12 +102,18 @@ fn publishers_have_options_of_their_own() {
     (load.items, load.publishing_ms) = (Some(1000.into()), Some(100.0.into()));
     let mut scenario = Scenario::new("x", load);
     scenario.server.update_ms = 30.0;
-    let arguments = scenario.conditions()[0].arguments().join(" ");
-    assert_eq!(arguments, "pubsub --signals 1000 -I 100 -d 10000ms --rounds 1 --update 30 --no-bare");
+    let cycles = PubSub {
+        signals: 1_000,
+        rounds: 1,
+        update: Some(Duration::from_millis(30)),
+        no_bare: true,
+        ..PubSub::default()
+    };
+    assert_eq!(scenario.conditions()[0].load(), Specification::PubSub(cycles));
     // To a peer's publisher there is only to listen.
     scenario.stacks = vec!["open62541".into()];
-    let arguments = scenario.conditions()[0].arguments().join(" ");
-    assert_eq!(arguments, "pubsub --pattern listen -I 100 -d 10000ms");
+    let listen = PubSub { pattern: PubSubPattern::Listen, ..PubSub::default() };
+    assert_eq!(scenario.conditions()[0].load(), Specification::PubSub(listen));
 }
 
 #[test]
@@ -111,10 +122,13 @@ fn messages_without_a_broker_have_no_server() {
     assert!(Scenario::parse(&text, "x.toml").is_err());
     let text = as_fan(&text);
     let scenario = Scenario::parse(&text, "x.toml").unwrap();
-    assert_eq!(
-        scenario.conditions()[2].arguments().join(" "),
-        "pubsub --pattern fan --payload 16 -c 10 --warmup 2000ms -d 10000ms"
-    );
+    let fan = PubSub {
+        pattern: PubSubPattern::Fan,
+        clients: 10,
+        warmup: Duration::from_secs(2),
+        ..PubSub::default()
+    };
+    assert_eq!(scenario.conditions()[2].load(), Specification::PubSub(fan));
     let linked = text.replace("[load]", "link = \"wan-oregon\"\n[load]");
     assert!(Scenario::parse(&linked, "x.toml").unwrap_err().to_string().contains("link"));
 }

@@ -1,6 +1,5 @@
 //! The broker: somebody's, or one that is started for the measurement.
 
-use super::MqttArgs;
 use crate::bench::account;
 use crate::failure::Failure;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -10,6 +9,7 @@ use taktwerk_lab::peers::{self, PeerOptions, Role};
 use taktwerk_lab::pin::CpuList;
 use taktwerk_lab::process::Process;
 use taktwerk_lab::program::Running;
+use taktwerk_load::specification::Mqtt;
 
 /// The port that IANA gave to MQTT.
 const PORT: u16 = 1883;
@@ -25,7 +25,7 @@ pub(in crate::bench) struct Broker {
 
 impl Broker {
     /// The one that the arguments name.
-    pub(super) fn of(arguments: &MqttArgs) -> Result<Self, Failure> {
+    pub(super) fn of(arguments: &Mqtt) -> Result<Self, Failure> {
         if let Some(name) = &arguments.peer {
             return Self::start(name, arguments.mqtt, arguments.peer_cpu.clone());
         }

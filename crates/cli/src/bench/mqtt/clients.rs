@@ -1,6 +1,5 @@
 //! Clients of a broker, connected and subscribed.
 
-use super::MqttArgs;
 use super::broker::Broker;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -9,6 +8,7 @@ use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 use taktwerk_lab::clock;
 use taktwerk_lab::mqtt::{Event, Fleet, Happened};
+use taktwerk_load::specification::Mqtt;
 
 /// How often loops look whether the user wants to stop.
 pub(super) const LOOK: u64 = 100_000_000;
@@ -42,7 +42,7 @@ fn mixed(nanos: u64, pid: u32) -> u32 {
 
 /// Connects all clients, and subscribes each to the topic that `filter` gives for it.
 pub(super) fn connect(
-    arguments: &MqttArgs,
+    arguments: &Mqtt,
     broker: &Broker,
     interrupt: &Interrupt,
     filter: impl Fn(usize) -> String,

@@ -1,9 +1,9 @@
 //! One client publishes; all others receive it and publish an answer at once; the first waits until it has all of them.
 
+use super::Outcome;
 use super::broker::Broker;
 use super::clients::{LOOK, connect, environment, mark};
 use super::message::Messages;
-use super::{MqttArgs, Outcome};
 use crate::bench::account::Window;
 use crate::bench::common::nanos;
 use crate::failure::Failure;
@@ -12,6 +12,7 @@ use crate::progress::Progress;
 use taktwerk_lab::clock;
 use taktwerk_lab::mqtt::{Event, Fleet, Happened, Qos};
 use taktwerk_lab::schedule::OpenLoop;
+use taktwerk_load::specification::Mqtt;
 
 /// A transaction that takes longer than this has failed.
 const PATIENCE: u64 = 10_000_000_000;
@@ -29,7 +30,7 @@ struct Fan {
 }
 
 /// Runs it.
-pub(super) fn run(arguments: &MqttArgs, broker: &Broker, interrupt: &Interrupt) -> Result<Outcome, Failure> {
+pub(super) fn run(arguments: &Mqtt, broker: &Broker, interrupt: &Interrupt) -> Result<Outcome, Failure> {
     let topic = |name: &str| format!("tw/{:08x}/{name}", mark());
     let (out, back) = (topic("out"), topic("back"));
     let fleet =

@@ -1,10 +1,8 @@
 //! What the messages of the load hold: bytes with a number in front, or a NetworkMessage of PubSub (UADP, Part 14 §7.2.4) with
 //! one ByteString of such bytes, as a publisher over MQTT sends it (§7.3.4).
 
-use super::MqttArgs;
 use super::clients::{number, set_number};
 use crate::failure::Failure;
-use clap::ValueEnum;
 use std::sync::Arc;
 use taktwerk::pubsub::PublisherId;
 use taktwerk::pubsub::config::build::field;
@@ -12,6 +10,7 @@ use taktwerk::pubsub::config::{Configuration, Connection, DataSetWriter, Publish
 // tidy: repeatable: a load.
 use taktwerk_crypto::SeededEntropy;
 use taktwerk_crypto::pubsub_aws::AwsPubSubProvider;
+use taktwerk_load::specification::{Content, Mqtt};
 use taktwerk_net::clock::{monotonic, wall};
 use taktwerk_pubsub::{
     DataSetMessage, Now, Publisher, PublisherOptions, Subscriber, SubscriberOptions, Transmit,
@@ -23,25 +22,6 @@ const CYCLE: f64 = 1.0;
 /// The largest NetworkMessage: none of a load is cut into chunks, which MQTT does not need.
 const LARGEST: u32 = 16 << 20;
 
-/// What a message is made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Content {
-    /// Plain bytes.
-    Bytes,
-    /// A PubSub NetworkMessage (UADP) with these bytes.
-    Uadp,
-}
-
-impl Content {
-    /// As it is written.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Bytes => "bytes",
-            Self::Uadp => "uadp",
-        }
-    }
-}
-
 /// Makes messages and reads them again, each client its own.
 pub(super) struct Messages {
     payload: Vec<u8>,
@@ -51,7 +31,7 @@ pub(super) struct Messages {
 
 impl Messages {
     /// For the clients that the arguments ask for.
-    pub(super) fn new(arguments: &MqttArgs) -> Result<Self, Failure> {
+    pub(super) fn new(arguments: &Mqtt) -> Result<Self, Failure> {
         let stations = match arguments.message {
             Content::Bytes => Vec::new(),
             Content::Uadp => (0..arguments.clients).map(Station::new).collect::<Result<_, _>>()?,

@@ -16,98 +16,11 @@ use super::report::Report;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
-use crate::span;
-use clap::{Args, ValueEnum};
 use serde_json::json;
-use std::time::Duration;
 use taktwerk_lab::figures;
 use taktwerk_lab::latency::{Latency, Times};
-use taktwerk_lab::mqtt::{Qos, Version};
-use taktwerk_lab::pin::CpuList;
 use taktwerk_lab::validity::{self, Invalid};
-
-/// Communication pattern.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Pattern {
-    /// Each client publishes to itself.
-    RoundTrip,
-    /// One client publishes, all others answer at once, the first waits for all answers.
-    Fan,
-}
-
-/// Arguments of `taktwerk bench mqtt`.
-#[derive(Debug, Args)]
-pub(crate) struct MqttArgs {
-    /// The broker: mqtt://host[:1883] or host[:port].
-    #[arg(value_name = "BROKER", required_unless_present = "peer", conflicts_with = "peer")]
-    url: Option<String>,
-
-    /// Start this broker for the measurement: mosquitto or rumqttd (see `lab peers`).
-    #[arg(long, value_name = "NAME")]
-    peer: Option<String>,
-
-    /// CPU for the broker that is started.
-    #[arg(long, value_name = "LIST", requires = "peer")]
-    peer_cpu: Option<CpuList>,
-
-    /// Communication pattern.
-    #[arg(long, value_enum, default_value = "round-trip")]
-    pattern: Pattern,
-
-    /// Quality of service: 0, 1 or 2.
-    #[arg(long, value_name = "LEVEL", default_value = "0")]
-    qos: Qos,
-
-    /// 3.1.1 or 5.
-    #[arg(long, value_name = "VERSION", default_value = "3.1.1")]
-    mqtt: Version,
-
-    /// Content of a message.
-    #[arg(long, value_enum, default_value = "bytes")]
-    message: message::Content,
-
-    /// Bytes of a message, or of the value in it.
-    #[arg(long, value_name = "BYTES", default_value_t = 16, value_parser = clap::value_parser!(u32).range(8..=8 << 20))]
-    payload: u32,
-
-    /// Clients, each with its own connection.
-    #[arg(short = 'c', long, value_name = "N", default_value_t = 1,
-          value_parser = clap::value_parser!(u32).range(1..=20_000))]
-    clients: u32,
-
-    /// Messages (with fan: transactions) per second over all clients, sent on schedule. Default: each client publishes
-    /// when its last message has come back.
-    #[arg(long, value_name = "PER_SECOND")]
-    rate: Option<f64>,
-
-    /// Stop after this many messages or transactions, without the warm-up.
-    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    count: Option<u64>,
-
-    /// How long to measure.
-    #[arg(short, long, value_name = "SPAN", default_value = "10s", value_parser = span::seconds)]
-    duration: Duration,
-
-    /// Warm-up before the measurement, not counted.
-    #[arg(long, value_name = "SPAN", default_value = "1s", value_parser = span::seconds)]
-    warmup: Duration,
-
-    /// Process id of the broker, if it runs on this machine.
-    #[arg(long, value_name = "PID")]
-    server_pid: Option<u32>,
-
-    /// CPU to run on.
-    #[arg(long, value_name = "LIST")]
-    cpu: Option<CpuList>,
-
-    /// Never sleep while waiting for messages.
-    #[arg(long)]
-    busy_poll: bool,
-
-    /// Exit when stdin closes (for supervisors).
-    #[arg(long, hide = true)]
-    exit_with_stdin: bool,
-}
+use taktwerk_load::specification::{Mqtt, MqttPattern as Pattern};
 
 /// What came of it.
 #[derive(Debug, Default)]
@@ -130,7 +43,7 @@ pub(super) struct Outcome {
 }
 
 /// Runs `bench mqtt`.
-pub(crate) fn run(arguments: &MqttArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Mqtt, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     if arguments.exit_with_stdin {
         crate::supervised::end_with_stdin()?;
     }
@@ -149,7 +62,7 @@ pub(crate) fn run(arguments: &MqttArgs, output: Output, interrupt: &Interrupt) -
     report(arguments, &broker, &outcome).print(output, interrupt)
 }
 
-fn report(arguments: &MqttArgs, broker: &broker::Broker, outcome: &Outcome) -> Report {
+fn report(arguments: &Mqtt, broker: &broker::Broker, outcome: &Outcome) -> Report {
     let is_fan = arguments.pattern == Pattern::Fan;
     let mut report = Report::new("mqtt", broker.name());
     report.set(

@@ -1,9 +1,9 @@
 //! Each client publishes on a topic that it has subscribed to itself.
 
+use super::Outcome;
 use super::broker::Broker;
 use super::clients::{LOOK, connect, environment, mark};
 use super::message::Messages;
-use super::{MqttArgs, Outcome};
 use crate::bench::account::Window;
 use crate::bench::common::nanos;
 use crate::failure::Failure;
@@ -14,6 +14,7 @@ use std::time::Duration;
 use taktwerk_lab::clock;
 use taktwerk_lab::mqtt::{Event, Fleet, Happened, Qos};
 use taktwerk_lab::schedule::OpenLoop;
+use taktwerk_load::specification::Mqtt;
 
 /// How long messages are waited for after the window.
 const DRAIN: u64 = 2_000_000_000;
@@ -46,7 +47,7 @@ struct Load {
 }
 
 /// Runs it.
-pub(super) fn run(arguments: &MqttArgs, broker: &Broker, interrupt: &Interrupt) -> Result<Outcome, Failure> {
+pub(super) fn run(arguments: &Mqtt, broker: &Broker, interrupt: &Interrupt) -> Result<Outcome, Failure> {
     let topics: Vec<String> =
         (0..arguments.clients).map(|client| format!("tw/{:08x}/{client}", mark())).collect();
     let fleet =
@@ -226,7 +227,7 @@ mod tests {
     #[derive(Debug, Parser)]
     struct Bench {
         #[command(flatten)]
-        arguments: MqttArgs,
+        arguments: Mqtt,
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The loop that a publisher is measured against: wake, send ready datagrams, sleep.
 
 use super::plant::Plant;
-use super::{PubSubArgs, failure};
+use super::{Options, PubSub, failure};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(super) struct Outcome {
 
 /// Runs it for a round.
 pub(super) fn run(
-    arguments: &PubSubArgs,
+    arguments: &PubSub,
     plant: &Plant,
     round: Duration,
     interrupt: &Interrupt,
@@ -46,7 +46,7 @@ pub(super) fn run(
 }
 
 fn on_thread(
-    arguments: &PubSubArgs,
+    arguments: &PubSub,
     plant: &Plant,
     round: Duration,
     interrupt: &Interrupt,

@@ -2,7 +2,7 @@
 
 use super::line::Line;
 use super::plant::{Plant, Signals, Source};
-use super::{Mode, PubSubArgs, add, failure};
+use super::{MessageSecurity, Options, PubSub, add, failure};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -135,7 +135,7 @@ impl Sink for Ear {
 
 /// Runs both for a round.
 pub(super) fn run(
-    arguments: &PubSubArgs,
+    arguments: &PubSub,
     plant: &Plant,
     round: Duration,
     interrupt: &Interrupt,
@@ -146,7 +146,7 @@ pub(super) fn run(
         Some(every) => Some(Source::start(every, arguments.publisher_cpu)?),
         None => None,
     };
-    let is_secured = arguments.security != Mode::None;
+    let is_secured = arguments.security != MessageSecurity::None;
     let subscriber = if arguments.no_subscriber {
         None
     } else {

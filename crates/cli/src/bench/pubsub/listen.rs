@@ -2,11 +2,12 @@
 //! and how regularly they come. The publisher tells these times, so both go by the same clock.
 
 use super::line::Line;
-use super::{Mode, PubSubArgs, engine, failure};
+use super::{MessageSecurity, Options, PubSub, engine, failure};
 use crate::bench::report::Report;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
+use crate::pubsub::publisher_id;
 use serde_json::json;
 use std::sync::{Arc, Mutex, PoisonError};
 use taktwerk::pubsub::config::{Configuration, Connection, DataSetReader, DataSetReaderMessage, ReaderGroup};
@@ -149,11 +150,13 @@ impl Sink for Ear {
 }
 
 /// A reader of whatever comes, or of one publisher. What its fields mean makes no difference: they are not looked at.
-fn configuration(arguments: &PubSubArgs) -> Configuration {
+fn configuration(arguments: &PubSub) -> Result<Configuration, Failure> {
+    let asked = arguments.publisher_id.as_deref().map(publisher_id).transpose();
+    let asked = asked.map_err(|why| Failure::Usage(format!("--publisher-id: {why}")))?;
     let reader = DataSetReader {
         name: "reader".to_owned(),
         enabled: true,
-        publisher_id: arguments.publisher_id.clone(),
+        publisher_id: asked,
         message: DataSetReaderMessage::Uadp(UadpDataSetReaderMessageDataType {
             publishing_interval: arguments.interval.as_secs_f64() * 1e3,
             ..UadpDataSetReaderMessageDataType::default()
@@ -163,12 +166,12 @@ fn configuration(arguments: &PubSubArgs) -> Configuration {
     let mut connection = Connection::new("bench", None, &arguments.url);
     connection.network_interface.clone_from(&arguments.interface);
     connection.reader_groups.push(ReaderGroup::new("group", vec![reader]));
-    Configuration { enabled: true, connections: vec![connection], ..Configuration::default() }
+    Ok(Configuration { enabled: true, connections: vec![connection], ..Configuration::default() })
 }
 
 /// Listens and reports.
-pub(super) fn run(arguments: &PubSubArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
-    if arguments.security != Mode::None {
+pub(super) fn run(arguments: &PubSub, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+    if arguments.security != MessageSecurity::None {
         return Err(Failure::Usage(
             "--pattern listen has no keys: leave --security out, and let the publisher send without"
                 .to_owned(),
@@ -183,7 +186,7 @@ pub(super) fn run(arguments: &PubSubArgs, output: Output, interrupt: &Interrupt)
     options.only_sleep = arguments.only_sleep;
     options.engine.ask_for_meta_data = false;
     let provider = Arc::new(AwsPubSubProvider);
-    let subscriber = RunningSubscriber::start(configuration(arguments), ear.clone(), provider, options)
+    let subscriber = RunningSubscriber::start(configuration(arguments)?, ear.clone(), provider, options)
         .map_err(failure)?;
     let used = || {
         let used = subscriber.ask(|_, _, _| thread_cpu());
@@ -203,7 +206,7 @@ pub(super) fn run(arguments: &PubSubArgs, output: Output, interrupt: &Interrupt)
     report(arguments, &heard, window, cpu, unread).print(output, interrupt)
 }
 
-fn report(arguments: &PubSubArgs, heard: &Heard, window: u64, cpu: u64, unread: u64) -> Report {
+fn report(arguments: &PubSub, heard: &Heard, window: u64, cpu: u64, unread: u64) -> Report {
     let mut report = Report::new("pubsub", &arguments.url);
     report.set(
         "requested",

@@ -18,153 +18,34 @@ use super::report::Report;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
-use crate::pubsub::{Mode, publisher_id};
-use crate::span;
-use clap::{Args, ValueEnum};
 use serde_json::json;
-use std::time::Duration;
-use taktwerk::pubsub::{PubSubError, PublisherId, RealTime};
+use taktwerk::pubsub::{PubSubError, RealTime, SecurityMode};
 use taktwerk_lab::figures;
 use taktwerk_lab::latency::Times;
-use taktwerk_lab::pin::CpuList;
 use taktwerk_lab::validity::Invalid;
+use taktwerk_load::specification::{Layout, MessageSecurity, PubSub, PubSubPattern as Pattern};
 use taktwerk_net::pubsub::HistogramSnapshot;
 
-/// Layout of the messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum LayoutName {
-    /// Every field has a fixed position, without its type.
-    PeriodicFixed,
-    /// Messages describe their fields.
-    Dynamic,
+/// What follows from the options.
+pub(super) trait Options {
+    /// How the publisher's thread runs.
+    fn real_time(&self) -> RealTime;
+    /// How the subscriber waits for messages.
+    fn receiver(&self) -> &'static str;
+    /// The publishing interval in nanoseconds.
+    fn interval_nanos(&self) -> u64;
+    /// How messages are protected.
+    fn mode(&self) -> SecurityMode;
 }
 
-/// Who publishes, and when.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Pattern {
-    /// One publisher in cycles.
-    Cycles,
-    /// One station publishes to itself, each time the last message has arrived.
-    RoundTrip,
-    /// One client publishes, all others answer at once, the first waits for all answers.
-    Fan,
-    /// Only receive UADP without message security from another program. Times count from the SourceTimestamp and
-    /// ServerTimestamp of a message's first field and the message's Timestamp.
-    Listen,
-}
-
-/// Arguments of `taktwerk bench pubsub`.
-#[derive(Debug, Args)]
-pub(crate) struct PubSubArgs {
-    /// Where to: opc.udp://host[:port].
-    #[arg(value_name = "URL", default_value = "opc.udp://239.192.0.2:14850")]
-    pub(super) url: String,
-
-    /// Network interface, by name or address.
-    #[arg(long, value_name = "NAME", default_value = "lo")]
-    pub(super) interface: String,
-
-    /// Number of floats, all of which change in every cycle.
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
-    pub(super) signals: u32,
-
-    /// Publishing interval; a plain number is in milliseconds.
-    #[arg(short = 'I', long, value_name = "MS", default_value = "100", value_parser = span::millis)]
-    pub(super) interval: Duration,
-
-    /// Layout of the messages.
-    #[arg(long, value_enum, default_value = "periodic-fixed")]
-    pub(super) layout: LayoutName,
-
-    /// Message security.
-    #[arg(long, value_enum, default_value = "none")]
-    pub(super) security: Mode,
-
-    /// Change the value at this interval in milliseconds, independent of the publisher, and measure delivery from the
-    /// change. Default: a value is new when it is sampled.
-    #[arg(long, value_name = "MS", value_parser = span::millis)]
-    pub(super) update: Option<Duration>,
-
-    /// Who publishes, and when. The options --signals to --when-due but for --interface and --duration are for cycles,
-    /// those from --clients on for the others; listen takes --interface, --interval (the publisher's), --duration,
-    /// --subscriber-cpu, --busy-poll, --only-sleep and --publisher-id.
-    #[arg(long, value_enum, default_value = "cycles")]
-    pub(super) pattern: Pattern,
-
-    /// Duration of the measurement, for publisher and bare loop each.
-    #[arg(short, long, value_name = "SPAN", default_value = "10s", value_parser = span::seconds)]
-    pub(super) duration: Duration,
-
-    /// Number of turns of publisher and bare loop within that time.
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(super) rounds: u32,
-
-    /// Leave out the bare loop that sends the same datagrams.
-    #[arg(long)]
-    pub(super) no_bare: bool,
-
-    /// Leave out the subscriber.
-    #[arg(long)]
-    pub(super) no_subscriber: bool,
-
-    /// CPU of the publisher's thread and of the bare loop.
-    #[arg(long, value_name = "N")]
-    pub(super) publisher_cpu: Option<usize>,
-
-    /// CPU of the subscriber's thread.
-    #[arg(long, value_name = "N")]
-    pub(super) subscriber_cpu: Option<usize>,
-
-    /// The subscriber never sleeps.
-    #[arg(long)]
-    pub(super) busy_poll: bool,
-
-    /// The subscriber sleeps until a message arrives, instead of waking shortly before.
-    #[arg(long, conflicts_with = "busy_poll")]
-    pub(super) only_sleep: bool,
-
-    /// Real-time priority (SCHED_FIFO) of the publisher's thread and of the bare loop's, 1 to 99.
-    #[arg(long, value_name = "PRIORITY")]
-    pub(super) fifo: Option<u8>,
-
-    /// Sample when a cycle is due, instead of earlier by the time that preparing the messages takes.
-    #[arg(long)]
-    pub(super) when_due: bool,
-
-    /// Stations, each publisher and subscriber (fan).
-    #[arg(short = 'c', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub(super) clients: u32,
-
-    /// Bytes of a message's value (round-trip, fan).
-    #[arg(long, value_name = "BYTES", default_value_t = 16, value_parser = clap::value_parser!(u32).range(8..=8 << 20))]
-    pub(super) payload: u32,
-
-    /// Stop after this many round trips or transactions, without the warm-up.
-    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(super) count: Option<u64>,
-
-    /// Warm-up (round-trip, fan).
-    #[arg(long, value_name = "SPAN", default_value = "1s", value_parser = span::seconds)]
-    pub(super) warmup: Duration,
-
-    /// CPU to run on (round-trip, fan).
-    #[arg(long, value_name = "LIST")]
-    pub(super) cpu: Option<CpuList>,
-
-    /// Publisher to listen to: 2234, byte:1, uint32:7, string:line-1 (listen). Default: the first one received.
-    #[arg(long, value_name = "ID", value_parser = publisher_id)]
-    pub(super) publisher_id: Option<PublisherId>,
-}
-
-impl PubSubArgs {
-    pub(super) fn real_time(&self) -> RealTime {
+impl Options for PubSub {
+    fn real_time(&self) -> RealTime {
         let mut real_time = RealTime::default();
         (real_time.fifo, real_time.cpu) = (self.fifo, self.publisher_cpu);
         real_time
     }
 
-    /// How the subscriber waits for messages.
-    pub(super) fn receiver(&self) -> &'static str {
+    fn receiver(&self) -> &'static str {
         match (self.busy_poll, self.only_sleep) {
             (true, _) => "busy",
             (false, true) => "asleep",
@@ -172,8 +53,16 @@ impl PubSubArgs {
         }
     }
 
-    pub(super) fn interval_nanos(&self) -> u64 {
+    fn interval_nanos(&self) -> u64 {
         u64::try_from(self.interval.as_nanos()).unwrap_or(u64::MAX).max(1)
+    }
+
+    fn mode(&self) -> SecurityMode {
+        match self.security {
+            MessageSecurity::None => SecurityMode::None,
+            MessageSecurity::Sign => SecurityMode::Sign,
+            MessageSecurity::SignAndEncrypt => SecurityMode::SignAndEncrypt,
+        }
     }
 }
 
@@ -196,7 +85,7 @@ pub(super) fn add(times: &mut Times, histogram: &HistogramSnapshot) {
 }
 
 /// Runs `bench pubsub`.
-pub(crate) fn run(arguments: &PubSubArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &PubSub, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     if arguments.interval.is_zero() {
         return Err(Failure::Usage("--interval 0: cycles need time".to_owned()));
     }
@@ -226,7 +115,7 @@ pub(crate) fn run(arguments: &PubSubArgs, output: Output, interrupt: &Interrupt)
 }
 
 fn report(
-    arguments: &PubSubArgs,
+    arguments: &PubSub,
     plant: &plant::Plant,
     engine: &engine::Outcome,
     bare: &bare::Outcome,
@@ -242,11 +131,11 @@ fn report(
         json!({
             "signals": arguments.signals,
             "interval_ms": arguments.interval.as_secs_f64() * 1e3,
-            "layout": if arguments.layout == LayoutName::PeriodicFixed { "periodic-fixed" } else { "dynamic" },
+            "layout": if arguments.layout == Layout::PeriodicFixed { "periodic-fixed" } else { "dynamic" },
             "security": match arguments.security {
-                Mode::None => "None",
-                Mode::Sign => "Sign",
-                Mode::SignAndEncrypt => "SignAndEncrypt",
+                MessageSecurity::None => "None",
+                MessageSecurity::Sign => "Sign",
+                MessageSecurity::SignAndEncrypt => "SignAndEncrypt",
             },
             "update_ms": arguments.update.map(|span| span.as_secs_f64() * 1e3),
             "interface": arguments.interface,

@@ -1,6 +1,6 @@
 //! The configuration of so many signals, in messages that fit a frame.
 
-use super::{LayoutName, Mode, PubSubArgs};
+use super::{Layout, MessageSecurity, Options, PubSub};
 use crate::failure::Failure;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -140,16 +140,16 @@ impl Drop for Source {
 }
 
 impl Plant {
-    pub(super) fn new(arguments: &PubSubArgs) -> Self {
+    pub(super) fn new(arguments: &PubSub) -> Self {
         let interval = arguments.interval.as_secs_f64() * 1e3;
-        let is_fixed = arguments.layout == LayoutName::PeriodicFixed;
+        let is_fixed = arguments.layout == Layout::PeriodicFixed;
         let mut group = if is_fixed {
             WriterGroup::periodic_fixed("group", 1, interval)
         } else {
             WriterGroup::dynamic("group", 1, interval)
         };
-        if arguments.security != Mode::None {
-            group.security.mode = arguments.security.mode();
+        if arguments.security != MessageSecurity::None {
+            group.security.mode = arguments.mode();
             group.security.security_group_id = GROUP.to_owned();
         }
         let mut configuration = Configuration { enabled: true, ..Configuration::default() };

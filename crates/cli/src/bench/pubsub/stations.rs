@@ -3,7 +3,7 @@
 //!
 //! All of them are in one thread, as the clients of `bench mqtt` and `bench fan` are.
 
-use super::{Pattern, PubSubArgs, failure};
+use super::{Pattern, PubSub, failure};
 use crate::bench::report::Report;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -67,7 +67,7 @@ struct Station {
     payload: Vec<u8>,
 }
 
-fn configuration(name: &str, id: u16, url: &str, arguments: &PubSubArgs) -> Configuration {
+fn configuration(name: &str, id: u16, url: &str, arguments: &PubSub) -> Configuration {
     let mut configuration = Configuration { enabled: true, ..Configuration::default() };
     let fields = vec![field("value", BuiltInType::ByteString)];
     configuration.data_sets.push(PublishedDataSet::new(name, fields));
@@ -86,7 +86,7 @@ fn usage(problems: &[impl std::fmt::Display]) -> Failure {
 
 impl Station {
     /// A station that publishes to one address and listens at another.
-    fn new(id: u16, to: SocketAddr, at: SocketAddr, arguments: &PubSubArgs) -> Result<Self, Failure> {
+    fn new(id: u16, to: SocketAddr, at: SocketAddr, arguments: &PubSub) -> Result<Self, Failure> {
         let interface = Interface::find(&arguments.interface).map_err(failure)?;
         let url = |address: SocketAddr| format!("opc.udp://{address}");
         let provider = || Arc::new(AwsPubSubProvider);
@@ -179,7 +179,7 @@ struct Stations {
 }
 
 impl Stations {
-    fn new(arguments: &PubSubArgs) -> Result<Self, Failure> {
+    fn new(arguments: &PubSub) -> Result<Self, Failure> {
         let Address::Udp(out) = Address::parse(&arguments.url).map_err(failure)? else {
             return Err(failure(PubSubError::Address {
                 url: arguments.url.clone(),
@@ -253,7 +253,7 @@ impl Stations {
 }
 
 /// Measures and reports.
-pub(super) fn run(arguments: &PubSubArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+pub(super) fn run(arguments: &PubSub, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     let is_fan = arguments.pattern == Pattern::Fan;
     if is_fan && arguments.clients < 2 {
         return Err(Failure::Usage("fan needs at least two stations: -c 10".to_owned()));
@@ -293,7 +293,7 @@ pub(super) fn run(arguments: &PubSubArgs, output: Output, interrupt: &Interrupt)
     report(arguments, &outcome, asked, span, cpu).print(output, interrupt)
 }
 
-fn report(arguments: &PubSubArgs, outcome: &Outcome, asked: u64, span: u64, cpu: u64) -> Report {
+fn report(arguments: &PubSub, outcome: &Outcome, asked: u64, span: u64, cpu: u64) -> Report {
     let is_fan = arguments.pattern == Pattern::Fan;
     let (name, unit) = if is_fan { ("transaction", "transaction") } else { ("roundtrip", "message") };
     let mut report = Report::new("pubsub", &arguments.url);

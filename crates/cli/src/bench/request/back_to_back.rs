@@ -3,8 +3,9 @@
 use super::answers::is_silence;
 use super::operation::Operation;
 use super::view::Checked;
-use super::{Outcome, RequestArgs};
+use super::{Outcome, Requests};
 use crate::bench::account::Window;
+use crate::bench::common::Generator;
 use crate::bench::common::nanos;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -25,7 +26,7 @@ const SLICE: u64 = 100_000_000;
 
 /// Sends each request when the last one was answered.
 pub(crate) fn run<R: Request<Response: 'static>>(
-    arguments: &RequestArgs,
+    arguments: &Requests,
     server: Option<Process>,
     operation: &mut Operation<R>,
     interrupt: &Interrupt,

@@ -3,8 +3,9 @@
 use super::answers::Answers;
 use super::open::{connect_all, drain};
 use super::operation::Operation;
-use super::{Outcome, RequestArgs};
+use super::{Outcome, Requests};
 use crate::bench::account::Window;
+use crate::bench::common::Generator;
 use crate::bench::common::{environment, nanos};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -51,7 +52,7 @@ impl Turns {
 
 /// Keeps one request of each client in flight, or rests before it.
 pub(crate) fn run<R: Request<Response: 'static>>(
-    arguments: &RequestArgs,
+    arguments: &Requests,
     server: Option<Process>,
     operation: &mut Operation<R>,
     interrupt: &Interrupt,

@@ -10,7 +10,7 @@ mod open;
 mod operation;
 mod view;
 
-use super::common::{CommonArgs, check_rate};
+use super::common::{Generator, check_rate};
 use super::nodes;
 use super::report::Report;
 use crate::failure::Failure;
@@ -18,12 +18,12 @@ use crate::interrupt::Interrupt;
 use crate::node::NodeSpec;
 use crate::output::Output;
 use crate::session::Session;
-use clap::Args;
 use operation::Operation;
 use serde_json::json;
 use taktwerk_lab::figures;
 use taktwerk_lab::latency::Latency;
 use taktwerk_lab::validity::{self, Invalid};
+use taktwerk_load::specification::Request as Requests;
 use taktwerk_schema::service::Request;
 
 /// Looks at the answer to a Write.
@@ -34,58 +34,6 @@ pub(crate) fn check_write(reply: &taktwerk_client::Reply<'_>) -> view::Checked {
 /// Looks at the answer to a Read.
 pub(crate) fn check_read(reply: &taktwerk_client::Reply<'_>) -> view::Checked {
     view::read(reply)
-}
-
-/// Options of the three loads.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct RequestArgs {
-    #[command(flatten)]
-    pub(in crate::bench) common: CommonArgs,
-
-    /// Stop after this many requests in all, without the warm-up.
-    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    count: Option<u64>,
-
-    /// Requests per second over all clients, sent on schedule (open loop).
-    #[arg(long, value_name = "PER_SECOND", conflicts_with = "closed")]
-    rate: Option<f64>,
-
-    /// Each client sends its next request when it has the last response (closed loop). Default without --rate.
-    #[arg(long)]
-    closed: bool,
-
-    /// Pause of each client before its next request; not part of the round trip.
-    #[arg(long, value_name = "SPAN", conflicts_with = "rate", value_parser = crate::span::millis)]
-    pause: Option<std::time::Duration>,
-
-    /// Nodes per request.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    batch: u32,
-
-    /// NodeId or browse path (with * and ?). Can be repeated.
-    #[arg(long, value_name = "NODE")]
-    nodes: Vec<NodeSpec>,
-}
-
-/// Arguments of `taktwerk bench read`.
-#[derive(Debug, Args)]
-pub(crate) struct ReadArgs {
-    #[command(flatten)]
-    pub(super) request: RequestArgs,
-}
-
-/// Arguments of `taktwerk bench write`.
-#[derive(Debug, Args)]
-pub(crate) struct WriteArgs {
-    #[command(flatten)]
-    pub(super) request: RequestArgs,
-}
-
-/// Arguments of `taktwerk bench browse`.
-#[derive(Debug, Args)]
-pub(crate) struct BrowseArgs {
-    #[command(flatten)]
-    pub(super) request: RequestArgs,
 }
 
 /// What came of a load.
@@ -113,15 +61,13 @@ pub(crate) struct Outcome {
 }
 
 /// Runs `bench read`.
-pub(crate) fn read(arguments: &ReadArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
-    let request = &arguments.request;
+pub(crate) fn read(request: &Requests, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     let nodes = found(request)?;
     run("read", request, output, interrupt, nodes.len(), operation::read(&nodes, request.batch))
 }
 
 /// Runs `bench write`.
-pub(crate) fn write(arguments: &WriteArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
-    let request = &arguments.request;
+pub(crate) fn write(request: &Requests, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     request.common.begin()?;
     let mut session = Session::connect(&request.common.connection)?;
     let nodes = nodes::find(&mut session, &request.nodes, None)?;
@@ -138,8 +84,7 @@ pub(crate) fn write(arguments: &WriteArgs, output: Output, interrupt: &Interrupt
 }
 
 /// Runs `bench browse`.
-pub(crate) fn browse(arguments: &BrowseArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
-    let request = &arguments.request;
+pub(crate) fn browse(request: &Requests, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     request.common.begin()?;
     let mut session = Session::connect(&request.common.connection)?;
     let objects: NodeSpec = NodeSpec::Path(Vec::new());
@@ -149,7 +94,7 @@ pub(crate) fn browse(arguments: &BrowseArgs, output: Output, interrupt: &Interru
     run("browse", request, output, interrupt, nodes.len(), operation::browse(&nodes, request.batch))
 }
 
-fn found(request: &RequestArgs) -> Result<Vec<taktwerk_types::NodeId>, Failure> {
+fn found(request: &Requests) -> Result<Vec<taktwerk_types::NodeId>, Failure> {
     request.common.begin()?;
     let mut session = Session::connect(&request.common.connection)?;
     // Every client begins at another node, so more nodes than one request needs make the load more even.
@@ -161,7 +106,7 @@ fn found(request: &RequestArgs) -> Result<Vec<taktwerk_types::NodeId>, Failure> 
 
 fn run<R: Request<Response: 'static>>(
     command: &str,
-    arguments: &RequestArgs,
+    arguments: &Requests,
     output: Output,
     interrupt: &Interrupt,
     nodes: usize,
@@ -185,7 +130,7 @@ fn run<R: Request<Response: 'static>>(
     }
 }
 
-fn report(command: &str, arguments: &RequestArgs, nodes: usize, outcome: &Outcome) -> Report {
+fn report(command: &str, arguments: &Requests, nodes: usize, outcome: &Outcome) -> Report {
     let common = &arguments.common;
     let mut report = common.report(command);
     report.set(

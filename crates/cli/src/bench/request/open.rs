@@ -2,9 +2,9 @@
 
 use super::answers::Answers;
 use super::operation::Operation;
-use super::{Outcome, RequestArgs};
+use super::{Outcome, Requests};
 use crate::bench::account::Window;
-use crate::bench::common::{CommonArgs, environment, nanos};
+use crate::bench::common::{Generator, environment, nanos};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::progress::Progress;
@@ -14,6 +14,7 @@ use taktwerk_client::Misuse;
 use taktwerk_lab::clock;
 use taktwerk_lab::process::Process;
 use taktwerk_lab::schedule::OpenLoop;
+use taktwerk_load::specification::Common;
 use taktwerk_net::client::{Fleet, MemberId};
 use taktwerk_schema::service::Request;
 use taktwerk_types::Instant;
@@ -27,7 +28,7 @@ const LOOK: u64 = 100_000_000;
 
 /// Connects all clients of a load.
 pub(crate) fn connect_all(
-    common: &CommonArgs,
+    common: &Common,
     answers: &mut Answers,
     interrupt: &Interrupt,
 ) -> Result<Fleet, Failure> {
@@ -63,7 +64,7 @@ pub(crate) fn drain(fleet: &mut Fleet, answers: &mut Answers) -> Result<(), Fail
 
 /// Sends requests when they are due, to the clients in turn.
 pub(crate) fn run<R: Request<Response: 'static>>(
-    arguments: &RequestArgs,
+    arguments: &Requests,
     rate: f64,
     server: Option<Process>,
     operation: &mut Operation<R>,

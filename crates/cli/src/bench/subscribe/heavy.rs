@@ -1,7 +1,7 @@
 //! One client with a large subscription beside the others, on a thread of its own. It can stop reading: then its
 //! messages pile up in the kernel until the server cannot send any more, which must be nobody else's concern.
 
-use super::{Found, SubscribeArgs, find_nodes, item, params};
+use super::{Found, Generator, Subscribe, find_nodes, item, params};
 use crate::failure::Failure;
 use crate::session;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(super) struct Heavy {
 
 impl Heavy {
     /// Connects, creates the items and begins to read.
-    pub(super) fn start(arguments: &SubscribeArgs, items: u32) -> Result<Self, Failure> {
+    pub(super) fn start(arguments: &Subscribe, items: u32) -> Result<Self, Failure> {
         let common = &arguments.common;
         let found = find_nodes(arguments)?;
         let connected = BlockingClient::connect(common.client_config()?, common.target()?);
@@ -76,7 +76,7 @@ impl Drop for Heavy {
 
 fn subscribe(
     client: &mut BlockingClient,
-    arguments: &SubscribeArgs,
+    arguments: &Subscribe,
     found: &Found,
     items: u32,
 ) -> Result<(), Failure> {

@@ -5,18 +5,15 @@ mod observer;
 mod written;
 
 use super::account::Window;
-use super::common::{CommonArgs, environment, nanos};
+use super::common::{Generator, environment, nanos};
 use super::nodes;
 use super::report::Report;
 use crate::attribute::Attribute;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
-use crate::node::NodeSpec;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::session::{self, Session};
-use crate::span;
-use clap::Args;
 use heavy::Heavy;
 use observer::Observer;
 use serde_json::json;
@@ -25,70 +22,15 @@ use taktwerk_client::{SubscriptionHandle, SubscriptionParams};
 use taktwerk_lab::steady::{self, Slice, Steady};
 use taktwerk_lab::validity::Invalid;
 use taktwerk_lab::{clock, figures};
+use taktwerk_load::specification::Subscribe;
 use taktwerk_net::client::{Fleet, MemberId};
 use taktwerk_schema::ids::variable_ids;
 use taktwerk_schema::{MonitoredItemCreateRequest, MonitoringMode, MonitoringParameters, ReadValueId};
 use taktwerk_types::{Instant, NodeId, Variant};
 use written::Written;
 
-/// Arguments of `taktwerk bench subscribe`.
-#[derive(Debug, Args)]
-pub(crate) struct SubscribeArgs {
-    #[command(flatten)]
-    pub(super) common: CommonArgs,
-
-    /// Monitored items over all clients; 0 for subscriptions without items. Default: one per node found.
-    #[arg(long, value_name = "N")]
-    items: Option<u32>,
-
-    /// Publishing interval in milliseconds.
-    #[arg(short = 'I', long, value_name = "MS", default_value = "1000", value_parser = span::millis)]
-    interval: Duration,
-
-    /// Sampling interval in milliseconds; 0 for every change. Default: the publishing interval.
-    #[arg(long, value_name = "MS", value_parser = span::millis)]
-    sampling: Option<Duration>,
-
-    /// Queue size per item.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    queue: u32,
-
-    /// Interval at which the server changes each value, in milliseconds: the expected number of notifications per item.
-    /// Default: that of the median item.
-    #[arg(long, value_name = "MS", value_parser = span::millis)]
-    update: Option<Duration>,
-
-    /// Monitored items per CreateMonitoredItems request, at most what the server allows. Many block a slow server for
-    /// other clients.
-    #[arg(long, value_name = "N", default_value_t = ITEMS_PER_REQUEST, value_parser = clap::value_parser!(u32).range(1..))]
-    per_request: u32,
-
-    /// NodeId or browse path (with * and ?); items are spread over the nodes. Can be repeated.
-    #[arg(long, value_name = "NODE")]
-    nodes: Vec<NodeSpec>,
-
-    /// Values contain the time of their write (a Double in seconds since 1970, or a DateTime): measure their age.
-    /// `serve --signal-values time` writes such values.
-    #[arg(long)]
-    time_in_value: bool,
-
-    /// Start the measurement when messages have arrived in time and with equally many values for ten intervals.
-    #[arg(long)]
-    steady: bool,
-
-    /// Add one client with this many items, which the figures leave out.
-    #[arg(long, value_name = "ITEMS")]
-    heavy: Option<u32>,
-
-    /// Measure twice: while the heavy client reads, and after it has stopped reading its socket.
-    #[arg(long, requires = "heavy")]
-    stall: bool,
-}
-
 /// How often loops look whether they should end.
 const LOOK: u64 = 50_000_000;
-/// Monitored items created with one request: more would make a message that some servers refuse.
-const ITEMS_PER_REQUEST: u32 = 2_000;
 /// How long creating subscriptions and items may take without any progress.
 const PATIENCE: u64 = 30_000_000_000;
 /// How long what is under way may take to be done after a load has failed.
@@ -103,7 +45,7 @@ fn millis(span: Duration) -> f64 {
 }
 
 /// Subscribes, measures and reports.
-pub(crate) fn run(arguments: &SubscribeArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Subscribe, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     let common = &arguments.common;
     let server = common.begin()?;
     let found = find_nodes(arguments)?;
@@ -175,7 +117,7 @@ fn leave(fleet: &mut Fleet, observer: &mut Observer, clients: u32) {
 
 /// Receives for as long as a window lasts.
 fn run_window(
-    arguments: &SubscribeArgs,
+    arguments: &Subscribe,
     fleet: &mut Fleet,
     observer: &mut Observer,
     start: u64,
@@ -206,7 +148,7 @@ impl Found {
     }
 }
 
-fn find_nodes(arguments: &SubscribeArgs) -> Result<Found, Failure> {
+fn find_nodes(arguments: &Subscribe) -> Result<Found, Failure> {
     let per_request = arguments.per_request as usize;
     if arguments.items == Some(0) {
         return Ok(Found { nodes: Vec::new(), per_request, is_stamped_when_sampled: false });
@@ -235,7 +177,7 @@ fn items_per_call(session: &mut Session) -> Result<Option<usize>, Failure> {
 }
 
 /// A request for an item of these loads.
-fn item(arguments: &SubscribeArgs, node: &NodeId, client_handle: u32) -> MonitoredItemCreateRequest {
+fn item(arguments: &Subscribe, node: &NodeId, client_handle: u32) -> MonitoredItemCreateRequest {
     MonitoredItemCreateRequest {
         item_to_monitor: ReadValueId {
             node_id: node.clone(),
@@ -253,7 +195,7 @@ fn item(arguments: &SubscribeArgs, node: &NodeId, client_handle: u32) -> Monitor
     }
 }
 
-fn params(arguments: &SubscribeArgs) -> SubscriptionParams {
+fn params(arguments: &Subscribe) -> SubscriptionParams {
     let publishing_interval_ms = millis(arguments.interval);
     // Creating hundreds of thousands of items takes a while, during which no Publish request gets through.
     let lifetime_count = (LIFETIME_MS / publishing_interval_ms.max(1.0)).ceil().max(60.0) as u32;
@@ -262,7 +204,7 @@ fn params(arguments: &SubscribeArgs) -> SubscriptionParams {
 
 /// Connects all clients and creates everything.
 fn set_up(
-    arguments: &SubscribeArgs,
+    arguments: &Subscribe,
     fleet: &mut Fleet,
     observer: &mut Observer,
     found: &Found,
@@ -320,7 +262,7 @@ fn set_up(
 
 /// Gives a client its share of the items: client k has the items k, k + clients, k + 2 · clients, …
 fn add_items(
-    arguments: &SubscribeArgs,
+    arguments: &Subscribe,
     fleet: &mut Fleet,
     observer: &mut Observer,
     (member, handle): (u32, SubscriptionHandle),
@@ -344,7 +286,7 @@ fn add_items(
 
 /// Runs until the warm-up is over and every item has had a value.
 fn warm_up(
-    arguments: &SubscribeArgs,
+    arguments: &Subscribe,
     fleet: &mut Fleet,
     observer: &mut Observer,
     interrupt: &Interrupt,
@@ -369,7 +311,7 @@ fn warm_up(
 
 /// How often a client should hear something: as often as the server publishes, samples and changes values, whichever is the
 /// slowest.
-fn pace(arguments: &SubscribeArgs, observer: &Observer) -> Duration {
+fn pace(arguments: &Subscribe, observer: &Observer) -> Duration {
     let known = observer.revised.longest_ms().into_iter().chain([arguments.update.map(millis)]).flatten();
     // Nobody waits for a message an hour.
     let slowest = known.fold(millis(arguments.interval), f64::max).clamp(1.0, 3_600_000.0);
@@ -378,7 +320,7 @@ fn pace(arguments: &SubscribeArgs, observer: &Observer) -> Duration {
 
 /// Runs until messages come in time, with as many values as the ones before. Returns whether they did.
 fn await_steady(
-    arguments: &SubscribeArgs,
+    arguments: &Subscribe,
     fleet: &mut Fleet,
     observer: &mut Observer,
     interrupt: &Interrupt,
@@ -402,7 +344,7 @@ fn await_steady(
 }
 
 fn report(
-    arguments: &SubscribeArgs,
+    arguments: &Subscribe,
     observer: &Observer,
     account: &super::account::Account,
     found: &Found,

@@ -31,7 +31,7 @@ use taktwerk_lab::capacity::{Found, Search, Verdict, judge, usual};
 use taktwerk_lab::figures;
 use taktwerk_lab::measurement::Measurement;
 use taktwerk_lab::outcome::wrapped;
-use taktwerk_lab::place::Place;
+use taktwerk_lab::place::{Client, Place};
 use taktwerk_lab::scenario::{Condition, Kind, LoadSpec, Scenario, Sweep};
 use taktwerk_lab::steady;
 use taktwerk_lab::table::{Align, Table};
@@ -146,7 +146,7 @@ const PUBLISHED: [(&str, u32); 6] = [
 ];
 
 /// Monitored items that are created with one request of a plant that runs: others want answers meanwhile.
-const GENTLE: &str = "100";
+const GENTLE: u32 = 100;
 
 /// One load that was tried.
 struct Tried {
@@ -186,13 +186,10 @@ pub(crate) fn run(arguments: &CapacityArgs, output: Output, interrupt: &Interrup
     }
     let begin = Instant::now();
     let url = arguments.connection.endpoint.to_string();
-    let (published, Moving { options, said }) = look(arguments)?;
+    let (published, Moving { nodes, said }) = look(arguments)?;
     let mut security = arguments.connection.security.clone();
     security.settle_for(&arguments.connection.endpoint);
-    let mut client = [security.to_options(), options].concat();
-    if arguments.safe {
-        client.extend(["--per-request".to_owned(), GENTLE.to_owned()]);
-    }
+    let client = Client { security, nodes, per_request: arguments.safe.then_some(GENTLE) };
     let stop = Arc::new(AtomicBool::new(false));
     let place = super::place(None)?.with_slack(SET_UP).with_client(client).with_stop(Arc::clone(&stop));
     let mut watch = Watch::new(&arguments.connection, stop);

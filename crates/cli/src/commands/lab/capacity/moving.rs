@@ -5,6 +5,7 @@ use super::CapacityArgs;
 use crate::attribute::Attribute;
 use crate::bench::nodes;
 use crate::failure::Failure;
+use crate::node::NodeSpec;
 use crate::session::Session;
 use std::time::Duration;
 use taktwerk_schema::ReadValueId;
@@ -22,18 +23,16 @@ const NAMED_MAX: usize = 500;
 /// What the loads monitor.
 #[derive(Debug, Default)]
 pub(super) struct Moving {
-    /// Options for the loads: none where they find the nodes themselves.
-    pub(super) options: Vec<String>,
+    /// Empty where the loads find the nodes themselves.
+    pub(super) nodes: Vec<NodeSpec>,
     /// How it was chosen, in words.
     pub(super) said: Option<String>,
 }
 
 /// The nodes that were named; else the signals of a server under test; else variables that change every interval.
 pub(super) fn find(session: &mut Session, arguments: &CapacityArgs) -> Result<Moving, Failure> {
-    let name = |text: String| ["--nodes".to_owned(), text];
     if !arguments.nodes.is_empty() {
-        let options = arguments.nodes.iter().flat_map(|node| name(node.to_string())).collect();
-        return Ok(Moving { options, said: None });
+        return Ok(Moving { nodes: arguments.nodes.clone(), said: None });
     }
     let most = if arguments.safe { CANDIDATES.1 } else { CANDIDATES.0 };
     let found = nodes::find(session, &[], Some(most))?;
@@ -63,8 +62,8 @@ pub(super) fn find(session: &mut Session, arguments: &CapacityArgs) -> Result<Mo
         moving.len().min(NAMED_MAX),
         found.len()
     );
-    let options = moving.into_iter().take(NAMED_MAX).flat_map(|node| name(node.to_string())).collect();
-    Ok(Moving { options, said: Some(said) })
+    let nodes = moving.into_iter().take(NAMED_MAX).map(|node| NodeSpec::Id(node.clone().into())).collect();
+    Ok(Moving { nodes, said: Some(said) })
 }
 
 fn values(session: &mut Session, nodes: &[NodeId]) -> Result<Vec<DataValue>, Failure> {

@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One hour: what is slower is counted as this.
 const LONGEST: u64 = 3_600_000_000_000;
@@ -107,7 +107,7 @@ impl Times {
 }
 
 /// Percentiles of a [`Times`] in microseconds; all zero if it is empty.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)] // the names say it
 pub struct Summary {
     pub count: u64,

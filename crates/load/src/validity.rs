@@ -2,11 +2,11 @@
 //! *invalid*, not slow.
 
 use crate::latency::Times;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// One reason. Each says what to change.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Invalid {
     /// The generator used nearly all of its CPU, so it may have been the bottleneck.

@@ -13,7 +13,7 @@ use taktwerk_types::{ExpandedNodeId, NumericRange, ParseNodeIdError};
 
 /// A node by id or by path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum NodeSpec {
+pub enum NodeSpec {
     /// By id; the namespace may be a URI.
     Id(ExpandedNodeId),
     /// By browse path from the root (`i=84`).
@@ -22,9 +22,9 @@ pub(crate) enum NodeSpec {
 
 /// One name of a browse path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Step {
+pub struct Step {
     /// The namespace, if it was given; without it a wild card matches all and a plain name is in namespace 0.
-    pub(crate) namespace_index: Option<u16>,
+    pub namespace_index: Option<u16>,
     /// The characters of the name.
     name: Vec<Letter>,
 }
@@ -40,24 +40,28 @@ enum Letter {
 
 /// A node with the attribute and the range that is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Operand {
+pub struct Operand {
     /// The node.
-    pub(crate) node: NodeSpec,
+    pub node: NodeSpec,
     /// The attribute, if one was named.
-    pub(crate) attribute: Option<Attribute>,
+    pub attribute: Option<Attribute>,
     /// The index range; empty for the whole value.
-    pub(crate) range: String,
+    pub range: String,
 }
 
 /// The text names no node.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum ParseNodeError {
+pub enum ParseNodeError {
+    /// No NodeId.
     #[error("{0}; or a browse path such as /Objects/2:Boiler (quote it: shells treat ; and * specially)")]
     Id(#[from] ParseNodeIdError),
+    /// An empty name in a path.
     #[error("{0:?} has an empty name: write /Objects/2:Boiler, and && for a literal &")]
     EmptyName(String),
+    /// No attribute.
     #[error(transparent)]
     Attribute(#[from] ParseAttributeError),
+    /// No index range.
     #[error("{0:?} is no index range: write [3], [0:2] or [0:1,2]")]
     Range(String),
 }
@@ -116,7 +120,7 @@ impl Step {
     }
 
     /// The name, if it has no wild cards.
-    pub(crate) fn plain(&self) -> Option<String> {
+    pub fn plain(&self) -> Option<String> {
         self.name
             .iter()
             .map(|letter| match letter {
@@ -127,7 +131,7 @@ impl Step {
     }
 
     /// Whether a BrowseName fits.
-    pub(crate) fn matches(&self, namespace_index: u16, name: &str) -> bool {
+    pub fn matches(&self, namespace_index: u16, name: &str) -> bool {
         let name: Vec<char> = name.chars().collect();
         self.namespace_index.is_none_or(|index| index == namespace_index) && matches(&self.name, &name)
     }
@@ -190,7 +194,7 @@ impl FromStr for Operand {
 }
 
 /// Checks an index range before it is sent: the server's answer would only be a status code.
-pub(crate) fn index_range(text: &str) -> Result<&str, ParseNodeError> {
+pub fn index_range(text: &str) -> Result<&str, ParseNodeError> {
     NumericRange::parse(text).map(|_| text).map_err(|_| ParseNodeError::Range(text.to_owned()))
 }
 

@@ -1,7 +1,7 @@
 //! The nearest of some names to a misspelt one.
 
 /// The name that was probably meant, if one is near enough.
-pub(crate) fn nearest<'a>(text: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(text: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let text = text.to_lowercase();
     names
         .into_iter()
@@ -12,7 +12,7 @@ pub(crate) fn nearest<'a>(text: &str, names: impl IntoIterator<Item = &'a str>) 
 }
 
 /// The same as a question behind a message; empty if no name is near.
-pub(crate) fn question<'a>(text: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+pub fn question<'a>(text: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     nearest(text, names).map(|name| format!("; did you mean {name}?")).unwrap_or_default()
 }
 

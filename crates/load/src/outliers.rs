@@ -129,7 +129,7 @@ struct Usual {
 impl Usual {
     fn of(samples: &[Sample]) -> Self {
         let of = |value: &dyn Fn(&Sample) -> f64| -> f64 {
-            crate::statistics::median(&samples.iter().map(value).collect::<Vec<_>>()).unwrap_or(0.0)
+            taktwerk_model::statistics::median(&samples.iter().map(value).collect::<Vec<_>>()).unwrap_or(0.0)
         };
         let timer = of(&|sample| sample.context.timer_late_us);
         Self {
@@ -368,7 +368,6 @@ mod tests {
         assert_eq!(explain(&samples[30..], 5.0), []);
     }
 
-    #[cfg(feature = "laboratory")]
     #[test]
     fn samples_from_before_it_was_noted_had_an_answer_each() {
         let answered = sample(100.0, Context::default());

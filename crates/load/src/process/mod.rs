@@ -10,7 +10,7 @@ mod parse;
 use nix::time::ClockId;
 use nix::unistd::Pid;
 use parse::{ParseProcError, Sched, SchedStat, Stat, Status};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -229,7 +229,7 @@ impl Process {
 }
 
 /// What a process used between two snapshots.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
     /// Length of the window, seconds.
     pub seconds: f64,

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// The text is no time span.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no time span that does: write 50us, 100ms, 2.5s, 1m or 1h")]
-pub(crate) struct ParseSpanError(String);
+pub struct ParseSpanError(String);
 
 fn parse(text: &str, default_unit: f64) -> Result<Duration, ParseSpanError> {
     let error = || ParseSpanError(text.to_owned());
@@ -32,22 +32,22 @@ fn parse(text: &str, default_unit: f64) -> Result<Duration, ParseSpanError> {
 }
 
 /// Reads a span; a plain number counts seconds.
-pub(crate) fn seconds(text: &str) -> Result<Duration, ParseSpanError> {
+pub fn seconds(text: &str) -> Result<Duration, ParseSpanError> {
     parse(text, 1.0)
 }
 
 /// Reads a span that is longer than nothing; a plain number counts seconds.
-pub(crate) fn some(text: &str) -> Result<Duration, ParseSpanError> {
+pub fn some(text: &str) -> Result<Duration, ParseSpanError> {
     Some(seconds(text)?).filter(|span| !span.is_zero()).ok_or_else(|| ParseSpanError(text.to_owned()))
 }
 
 /// Reads a span; a plain number counts milliseconds, the protocol's unit.
-pub(crate) fn millis(text: &str) -> Result<Duration, ParseSpanError> {
+pub fn millis(text: &str) -> Result<Duration, ParseSpanError> {
     parse(text, 1e-3)
 }
 
 /// Reads a span; a plain number counts microseconds.
-pub(crate) fn micros(text: &str) -> Result<Duration, ParseSpanError> {
+pub fn micros(text: &str) -> Result<Duration, ParseSpanError> {
     parse(text, 1e-6)
 }
 

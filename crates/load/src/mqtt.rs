@@ -1,6 +1,6 @@
 //! Packets to bytes and back.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
@@ -8,7 +8,7 @@ use std::str::FromStr;
 pub const PACKET_MAX: usize = 16 << 20;
 
 /// Which MQTT.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Version {
     /// 3.1.1 (ISO/IEC 20922).
     #[default]
@@ -40,7 +40,7 @@ impl FromStr for Version {
 }
 
 /// Quality of service (§4.3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub enum Qos {
     /// At most once.
     #[default]

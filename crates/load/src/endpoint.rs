@@ -8,7 +8,7 @@ const DEFAULT_PORT: u16 = 4840;
 
 /// An endpoint URL with its port spelled out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Endpoint {
+pub struct Endpoint {
     host: String,
     port: u16,
     path: String,
@@ -16,32 +16,37 @@ pub(crate) struct Endpoint {
 
 /// The text names no server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum ParseEndpointError {
+pub enum ParseEndpointError {
+    /// No host.
     #[error("there is no host in {0:?}: write opc.tcp://host:4840 or host:4840")]
     NoHost(String),
+    /// No port.
     #[error("{0:?} is no port: write a number from 1 to 65535")]
     Port(String),
+    /// Another protocol.
     #[error("{0}:// is not supported: only opc.tcp:// is")]
     Scheme(String),
+    /// A NodeId or browse path.
     #[error("{0:?} is a node, not a server: write the server's URL before it, or set TAKTWERK_ENDPOINT")]
     Node(String),
+    /// An IPv6 address without brackets.
     #[error("an IPv6 address needs brackets: opc.tcp://[{0}]:4840")]
     Brackets(String),
 }
 
 impl Endpoint {
     /// The host without brackets.
-    pub(crate) fn host(&self) -> &str {
+    pub fn host(&self) -> &str {
         self.host.trim_matches(['[', ']'])
     }
 
     /// The port.
-    pub(crate) fn port(&self) -> u16 {
+    pub fn port(&self) -> u16 {
         self.port
     }
 
     /// The same server, but reached at another address.
-    pub(crate) fn at(&self, address: std::net::SocketAddr) -> Self {
+    pub fn at(&self, address: std::net::SocketAddr) -> Self {
         let host = match address.ip() {
             std::net::IpAddr::V4(ip) => ip.to_string(),
             std::net::IpAddr::V6(ip) => format!("[{ip}]"),
@@ -50,10 +55,17 @@ impl Endpoint {
     }
 
     /// Whether it is this machine, as far as the name says.
-    pub(crate) fn is_loopback(&self) -> bool {
+    pub fn is_loopback(&self) -> bool {
         let address: Result<std::net::IpAddr, _> = self.host().parse();
         self.host().eq_ignore_ascii_case("localhost")
             || address.is_ok_and(|address| address.to_canonical().is_loopback())
+    }
+}
+
+/// A server on this machine at the usual port.
+impl Default for Endpoint {
+    fn default() -> Self {
+        Self { host: "localhost".to_owned(), port: DEFAULT_PORT, path: String::new() }
     }
 }
 

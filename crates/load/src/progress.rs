@@ -2,7 +2,7 @@
 //! items twice and the other half never has a perfect mean.
 
 use crate::latency::Times;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Notifications of each item within a window.
 #[derive(Debug, Clone)]
@@ -18,7 +18,7 @@ pub struct Progress {
 }
 
 /// The figures of a [`Progress`].
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProgressSummary {
     /// Items observed.
     pub items: usize,

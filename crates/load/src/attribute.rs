@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 /// A node's attribute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Attribute(u32);
+pub struct Attribute(u32);
 
 const NAMES: [&str; 27] = [
     "NodeId",
@@ -40,7 +40,7 @@ const NAMES: [&str; 27] = [
 
 /// There is no attribute with this name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ParseAttributeError(String);
+pub struct ParseAttributeError(String);
 
 impl std::error::Error for ParseAttributeError {}
 
@@ -52,24 +52,29 @@ impl fmt::Display for ParseAttributeError {
 }
 
 impl Attribute {
-    pub(crate) const NODE_CLASS: Self = Self(2);
-    pub(crate) const BROWSE_NAME: Self = Self(3);
-    pub(crate) const VALUE: Self = Self(13);
-    pub(crate) const DATA_TYPE: Self = Self(14);
-    pub(crate) const VALUE_RANK: Self = Self(15);
+    /// NodeClass.
+    pub const NODE_CLASS: Self = Self(2);
+    /// BrowseName.
+    pub const BROWSE_NAME: Self = Self(3);
+    /// Value.
+    pub const VALUE: Self = Self(13);
+    /// DataType.
+    pub const DATA_TYPE: Self = Self(14);
+    /// ValueRank.
+    pub const VALUE_RANK: Self = Self(15);
 
     /// All of them.
-    pub(crate) fn all() -> impl Iterator<Item = Self> {
+    pub fn all() -> impl Iterator<Item = Self> {
         (1..).zip(NAMES).map(|(id, _)| Self(id))
     }
 
     /// The number on the wire.
-    pub(crate) const fn id(self) -> u32 {
+    pub const fn id(self) -> u32 {
         self.0
     }
 
     /// The name in the specification.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         NAMES.get(self.0 as usize - 1).copied().unwrap_or("")
     }
 }

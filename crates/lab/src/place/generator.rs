@@ -1,0 +1,65 @@
+//! A load in a process of its own: pointed at a server, started with its specification.
+
+use super::{Place, PlaceError, Server, Standing, bind_of, is_url, run};
+use crate::program::Program;
+use crate::scenario::Condition;
+use serde_json::Value;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use taktwerk_load::Specification;
+
+impl Place {
+    /// Points a load at a server: where it is, as whom, with which security.
+    pub(super) fn aim(
+        &self,
+        load: &mut Specification,
+        condition: &Condition,
+        server: &Server,
+        link: Option<&Standing>,
+    ) -> Result<(), PlaceError> {
+        if let Specification::Mqtt(load) = load {
+            load.url = Some(server.url.clone());
+            load.server_pid = server.pid;
+            return Ok(());
+        }
+        let of_others = self.client.as_ref().filter(|_| is_url(&condition.stack));
+        if let (Specification::Subscribe(load), Some(client)) = (&mut *load, of_others) {
+            load.nodes.clone_from(&client.nodes);
+            load.per_request = client.per_request.unwrap_or(load.per_request);
+        }
+        let Some(common) = load.common() else { return Ok(()) };
+        let no_server = |error| PlaceError::NoServer { url: server.url.clone(), why: format!("{error}") };
+        common.connection.endpoint = server.url.parse().map_err(no_server)?;
+        common.server_pid = server.pid;
+        let security = &mut common.connection.security;
+        if let Some(client) = of_others {
+            let asked = std::mem::replace(security, client.security.clone());
+            security.policy = security.policy.take().or(asked.policy);
+            security.mode = security.mode.take().or(asked.mode);
+        }
+        if !condition.security.is_none() && condition.stack == "own" {
+            let pair = self.certificates.pair(&self.exe, bind_of(link), &condition.security.policy)?;
+            security.pki = Some(pair.client.clone());
+        } else if !condition.security.is_none() && !is_url(&condition.stack) {
+            security.pki = Some(self.certificates.of_load());
+            security.trust_on_first_use = true;
+        }
+        if security.policy.is_none() && security.cert.is_none() {
+            // Where the server is, behind a link or on another machine, is not what decides.
+            security.policy = Some("None".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// Runs a load in a process of its own.
+pub(super) fn generate(
+    program: Program,
+    load: &Specification,
+    limit: Duration,
+    stop: Option<&AtomicBool>,
+) -> Result<Value, PlaceError> {
+    let unwritten = |error: serde_json::Error| PlaceError::Specification(error.to_string());
+    let program = program.args(["bench", "specified"]).input(serde_json::to_string(load).map_err(unwritten)?);
+    run(&program, &format!("bench {}", load.name()), limit, stop)
+}

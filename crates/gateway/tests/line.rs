@@ -11,6 +11,26 @@ use tokio::net::TcpListener;
 use tokio::time::sleep;
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_device_that_closes_each_connection_is_asked_later_each_time() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let text = format!(
+        "[[source]]\nname = \"s\"\ntype = \"line\"\naddress = \"{}\"\nretry = \"20 ms\"\nretry_max = \"10 s\"\n\
+         [[tag]]\nsource = \"s\"\nname = \"T\"\n",
+        listener.local_addr().unwrap(),
+    );
+    let stand = Stand::new(&text).await;
+    let begin = std::time::Instant::now();
+    // Noise that no tag reads is no answer.
+    for _ in 0..5 {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.write_all(b"\n\n").await.unwrap();
+    }
+    // Pauses of 20, 40, 80 and 160 ms at least lie between five connections.
+    assert!(begin.elapsed() >= 300 * MS, "{:?}", begin.elapsed());
+    stand.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn texts_are_asked_for_read_and_written() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let text = format!(

@@ -123,6 +123,37 @@ async fn programs_that_misbehave_are_started_again_and_cost_only_themselves() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_floods_is_cut_and_others_go_on() {
+    let limits = "values_per_second_max = 1000\nmemory_max = 268435456\ncpu_max = 0.5";
+    let stand = Stand::new(
+        &[
+            source("flood", &["yes", "{\"id\":0,\"value\":1}"], limits),
+            tag("flood", "v", ""),
+            // Messages without readings are no answers.
+            source("empty", &["sh", "-c", "echo '[]'"], ""),
+            tag("empty", "v", ""),
+            "[[source]]\nname = \"sim\"\ntype = \"simulation\"\ninterval = \"20 ms\"\n".to_owned(),
+            tag("sim", "v", ""),
+        ]
+        .concat(),
+    )
+    .await;
+    // With or without the right to limit it, it runs.
+    while stand.source("flood").statistics.dropped < 10_000 {
+        sleep(10 * MS).await;
+    }
+    let before = stand.source("sim").statistics.values;
+    stand.until_values("sim", before as u32 + 50).await;
+    let flood = stand.source("flood").statistics;
+    assert!(flood.is_connected && flood.values < flood.dropped, "{flood:?}");
+    while stand.source("empty").statistics.connections < 2 {
+        sleep(10 * MS).await;
+    }
+    assert_eq!(stand.source("empty").statistics.answers, 0);
+    stand.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn tags_are_calculated_from_others_and_recordings_are_played() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("r.csv");

@@ -259,6 +259,8 @@ impl Line {
                         asked = None;
                     }
                     self.deliver(&frames, dropped, feed).await;
+                    // A device that floods always has a further piece.
+                    tokio::task::yield_now().await;
                 }
             }
         }

@@ -34,6 +34,8 @@ use tokio::time::timeout;
 pub(crate) const LINE_LEN_MAX: u64 = 1 << 20;
 /// Longest line of its standard error that is logged.
 const LOG_LEN_MAX: usize = 500;
+/// Readings that are stored before other sources have their turn: a program that floods always has a further line.
+const READINGS_AT_ONCE: usize = 100;
 
 /// How messages are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -247,7 +249,12 @@ impl Program {
     ) -> Result<(), Fault> {
         let deadline = feed.settings().deadline;
         let mut line = Vec::new();
+        let mut at_once = 0;
         loop {
+            if at_once >= READINGS_AT_ONCE {
+                at_once = 0;
+                tokio::task::yield_now().await;
+            }
             let silence = self.silence_max.unwrap_or(Duration::MAX);
             tokio::select! {
                 // A part of a line stays in `line` when something else comes first.
@@ -255,7 +262,7 @@ impl Program {
                     Err(error) => return Err(Fault::other(name, plain(&error))),
                     Ok(false) => return Ok(()),
                     Ok(true) => {
-                        self.take_line(&line, feed, name);
+                        at_once += self.take_line(&line, feed, name).max(1);
                         line.clear();
                     }
                 },
@@ -297,17 +304,17 @@ impl Program {
         }
     }
 
-    /// Stores what a message says.
-    fn take_line(&self, line: &[u8], feed: &Feed, name: &str) {
+    /// Stores what a message says; gives how many entries it has.
+    fn take_line(&self, line: &[u8], feed: &Feed, name: &str) -> usize {
         let (entries, wrong) = match self.format {
-            Format::Json if line.trim_ascii().is_empty() => return,
+            Format::Json if line.trim_ascii().is_empty() => return 0,
             Format::Json => (line::read(line.trim_ascii()), "wrote a line that is no JSON"),
             Format::Cbor => (frame::entries(line), "wrote a message that is no CBOR"),
         };
         let Some(entries) = entries else {
             feed.statistics().add(Count::Invalid, 1);
             feed.failed(&Fault::other(name, wrong));
-            return;
+            return 0;
         };
         let mut readings = Vec::new();
         for entry in &entries {
@@ -320,6 +327,7 @@ impl Program {
         if !readings.is_empty() {
             feed.deliver(readings);
         }
+        entries.len()
     }
 
     /// A reading of a message; `None` if it is none, or of a tag that there is not.
@@ -357,6 +365,8 @@ async fn log(errors: tokio::process::ChildStderr, source: String) {
         let text: String = text.trim().chars().filter(|char| !char.is_control()).take(LOG_LEN_MAX).collect();
         tracing::info!(source, program = text, "says");
         line.clear();
+        // As for readings: one that floods always has a further line.
+        tokio::task::yield_now().await;
     }
 }
 

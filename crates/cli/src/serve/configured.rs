@@ -118,8 +118,9 @@ impl Configured {
         };
         // The dearest that clients can ask for, where they cannot do without security.
         let is_encrypted = !config.security.none;
-        let path = self.file.resolve(calibration);
-        headroom::load(&path, section.limit, config.server.threads, admit, is_encrypted).map(Some)
+        let folder = self.file.folder();
+        headroom::load(folder, calibration, section.limit, config.server.threads, admit, is_encrypted)
+            .map(Some)
     }
 
     /// Reads the file and that with the users.

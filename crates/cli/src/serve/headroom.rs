@@ -1,6 +1,7 @@
 //! The headroom of this server: prices from a calibration, the CPU that is really used, and warnings.
 
 use crate::failure::Failure;
+use crate::hosts;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,8 +21,9 @@ pub(super) struct Settings {
 /// Share of the CPU that clients may take unless something else is said.
 pub(super) const LIMIT: f64 = 0.8;
 
-/// Reads a calibration. `share` of `threads` cores may be used.
+/// Reads a calibration: a file below `folder`, or a host that comes with the program. `share` of `threads` cores may be used.
 pub(super) fn load(
+    folder: &Path,
     path: &Path,
     share: f64,
     threads: usize,
@@ -33,8 +35,8 @@ pub(super) fn load(
     if !(share > 0.0 && share <= 1.0) {
         return Err(Failure::Usage(format!("headroom: limit {share} is not a share above 0 and up to 1")));
     }
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        wrong(&format!("cannot read it: {error}; `taktwerk model fit -o FILE` writes one"))
+    let text = hosts::read(folder, path, hosts::Kind::Models).map_err(|error| {
+        Failure::Usage(format!("headroom: {error}; `taktwerk model fit -o FILE` writes a cost model"))
     })?;
     let models: Vec<Model> = serde_json::from_str(&text).map_err(|error| {
         wrong(&format!("not a cost model: {error}; `taktwerk model fit -o FILE` writes one"))
@@ -118,7 +120,9 @@ mod tests {
     fn files_that_are_no_calibration_are_named() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("models.json");
-        let load = |share: f64| load(&path, share, 1, Admit::Always, false).map(|one| one.limit);
+        let named = Path::new("models.json");
+        let load =
+            |share: f64| load(directory.path(), named, share, 1, Admit::Always, false).map(|one| one.limit);
         let error = |share: f64| load(share).unwrap_err().to_string();
         assert!(error(0.8).contains("model fit -o"), "{}", error(0.8));
         std::fs::write(&path, "[]").unwrap();
@@ -126,6 +130,16 @@ mod tests {
         std::fs::write(&path, "{").unwrap();
         assert!(error(0.8).contains("not a cost model"), "{}", error(0.8));
         assert!(error(0.0).contains("limit 0"), "{}", error(0.0));
+    }
+
+    #[test]
+    fn a_host_that_comes_with_the_program_is_a_calibration() {
+        let directory = tempfile::tempdir().unwrap();
+        let of = |name: &str| load(directory.path(), Path::new(name), 0.5, 2, Admit::Headroom, false);
+        let settings = of("epyc-vm").unwrap();
+        assert!(settings.prices.value > 0.0 && settings.prices.message > settings.prices.value);
+        assert_eq!(settings.limit, 1.0);
+        assert!(of("vax").unwrap_err().to_string().contains("come with taktwerk: epyc-vm"));
     }
 
     #[test]

@@ -37,7 +37,7 @@ use reload::Reload;
 use serde_json::json;
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -188,7 +188,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "SPAN", default_value = "0", value_parser = span::micros)]
     busy_poll: Duration,
 
-    /// Predict the CPU use of subscriptions with a cost model (written by `model fit -o`) and show it below Headroom.
+    /// Predict the CPU use of subscriptions with a cost model (written by `model fit -o`, or the name of a host that
+    /// comes with taktwerk, such as epyc-vm) and show it below Headroom.
     #[arg(long, value_name = "FILE", conflicts_with = "config")]
     headroom: Option<PathBuf>,
 
@@ -419,7 +420,8 @@ fn headroom_of(
     let admit = if arguments.admit_headroom { Admit::Headroom } else { Admit::Always };
     // Where clients can choose, most choose no security: so that the prediction is right for them.
     let is_encrypted = false;
-    headroom::load(path, arguments.headroom_limit, arguments.threads, admit, is_encrypted).map(Some)
+    headroom::load(Path::new(""), path, arguments.headroom_limit, arguments.threads, admit, is_encrypted)
+        .map(Some)
 }
 
 /// What to do with this machine's CPUs.

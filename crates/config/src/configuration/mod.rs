@@ -124,10 +124,16 @@ impl ConfigFile {
         &self.text
     }
 
+    /// The folder from which relative paths in the file start.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new(""))
+    }
+
     /// A path in the file: relative ones start from the file's folder.
     #[must_use]
     pub fn resolve(&self, path: &Path) -> PathBuf {
-        self.path.parent().unwrap_or(Path::new("")).join(path)
+        self.folder().join(path)
     }
 
     /// A mistake at a byte of the file.

@@ -4,7 +4,7 @@ pub use crate::space::alarm::{Alarm, AlarmBuilder};
 pub use crate::space::alarm_group::AlarmGroupBuilder;
 pub use taktwerk_server::alarm::{
     ConditionSpec, ConditionView, Dialog, GroupKind, GroupSpec, Kind, LimitSet, Limits, Method, Operation,
-    Quantity, Rules, Severities, Shelving, State,
+    OwnFields, Quantity, Rules, Severities, Shelving, State,
 };
 
 pub use taktwerk_server::space::AlarmError;

@@ -2,17 +2,18 @@
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use core::time::Duration;
+use taktwerk::alarms::AlarmError;
 use taktwerk::client::Subscription;
 use taktwerk::event::{BaseEvent, EmitError, EventType, ReadEventError, TypedEvents};
 use taktwerk::schema::Range;
-use taktwerk::{Client, Node, RunningServer, Server, Struct};
+use taktwerk::{Client, LocalizedText, Node, NodeId, QualifiedName, RunningServer, Server, Struct};
 
 /// What `EventTypes::generate` writes for the NodeSet; the tests of `taktwerk-nodeset` compare the two.
 mod pump_events {
     include!("typed_events/pump_events.rs");
 }
 
-use pump_events::{PumpStoppedEvent, PumpWornEvent};
+use pump_events::{PumpAlarm, PumpStoppedEvent, PumpWornEvent};
 
 const NODE_SET: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/typed_events/pumps.NodeSet2.xml");
 const PUMPS: &str = "urn:example:pumps";
@@ -169,6 +170,81 @@ async fn alarms_are_received_as_types_and_are_not_raised_as_events() {
     assert_eq!(event.condition_name, "Leak");
     let error = pump.emit(event).unwrap_err();
     assert!(error.to_string().contains("add an alarm"), "{error}");
+}
+
+#[tokio::test]
+async fn an_alarm_has_the_fields_of_its_own_type() {
+    let (server, pump, client) = plant().await;
+    let space = server.namespace("urn:plant").space().clone();
+    let mut subscription = client.subscribe(PERIOD).await.unwrap();
+    let handle = subscription.handle();
+    let events = handle.monitor_events::<PumpAlarm>("i=2253", "").await.unwrap();
+    let kind: NodeId = "ns=3;i=1003".parse().unwrap();
+    let running = pump.variable("Running", true).add().unwrap();
+    let add = |field: &str, value: &str| {
+        let alarm = running.alarm().off_normal(true).of_type(kind.clone()).branches();
+        alarm.name("Stop").field(field, value).add()
+    };
+    // A field of the specification's type, and one that the type does not have.
+    assert!(matches!(add("Severity", "x"), Err(AlarmError::Field { .. })));
+    assert!(matches!(add("3:Nothing", "x"), Err(AlarmError::Field { .. })));
+    let alarm = add("3:Cause", "unknown").unwrap();
+    let shown = |name: &str| {
+        let field = space.child(alarm.id(), &QualifiedName::new(3, name))?;
+        space.variable(&field).ok()?.get().value
+    };
+    assert_eq!((shown("Cause"), shown("Operator")), (Some("unknown".into()), None));
+    alarm.set_field("3:Cause", "no power").unwrap();
+    assert!(alarm.set_field("3:Other", 1).is_err());
+    assert_eq!(shown("Cause"), Some("unknown".into()));
+    running.set(false);
+    let event = next(&mut subscription, &events).await.unwrap();
+    assert_eq!((event.cause.as_str(), event.operator), ("no power", None));
+    assert!(event.active_state_id);
+    assert_eq!(shown("Cause"), Some("no power".into()));
+    // What is refreshed says the same, also after the field has changed.
+    alarm.set_field("3:Cause", "blocked").unwrap();
+    let id = handle.server_id().await.unwrap().unwrap();
+    let refresh = "i=3875".parse::<NodeId>().unwrap();
+    client.call::<_, ()>("i=2782".parse::<NodeId>().unwrap(), refresh, (id,)).await.unwrap();
+    let again = loop {
+        match next(&mut subscription, &events).await {
+            Ok(again) if again.base.event_id == event.base.event_id => break again,
+            // The change before.
+            other => drop(other),
+        }
+    };
+    assert_eq!(again.cause, "no power");
+    running.set(true);
+    assert_eq!(next(&mut subscription, &events).await.unwrap().cause, "blocked");
+}
+
+#[tokio::test]
+async fn an_instance_of_a_node_set_becomes_an_alarm() {
+    let (server, _, client) = plant().await;
+    let mut subscription = client.subscribe(PERIOD).await.unwrap();
+    let events = subscription.handle().monitor_events::<PumpAlarm>("i=2253", "").await.unwrap();
+    let plant = server.namespace("urn:plant");
+    let refused = plant.node("ns=3;i=5001".parse::<NodeId>().unwrap()).unwrap().bind_alarm().add();
+    assert!(matches!(refused, Err(AlarmError::NoInstance(_))));
+    let instance: NodeId = "ns=3;i=5002".parse().unwrap();
+    let dry = plant.variable("Dry", true).add().unwrap();
+    // Its type is none of alarms with limits.
+    let refused = dry.bind_alarm(instance.clone()).high(1.0).add();
+    assert!(matches!(refused, Err(AlarmError::Type { .. })));
+    dry.bind_alarm(instance.clone()).off_normal(true).field("3:Cause", "a seal").add().unwrap();
+    let again = dry.bind_alarm(instance.clone()).off_normal(true).add();
+    assert!(matches!(again, Err(AlarmError::Taken(_))));
+    dry.set(false);
+    let event = next(&mut subscription, &events).await.unwrap();
+    assert_eq!(event.condition_id, instance);
+    assert_eq!((event.cause.as_str(), event.condition_name.as_str()), ("a seal", "Leak"));
+    let active: bool = client.read_value("ns=3;i=5005").await.unwrap();
+    assert!(active);
+    // The Method of the type, as clients call it (Part 9 §5.7.3).
+    let method: NodeId = "i=9111".parse().unwrap();
+    client.call::<_, ()>(instance, method, (event.base.event_id, LocalizedText::from("seen"))).await.unwrap();
+    assert!(next(&mut subscription, &events).await.unwrap().acked_state_id);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use super::detector::{Kind, Severities};
 use super::dialog::Dialog;
 use super::machine::Rules;
-use super::state::State;
+use super::state::{OwnFields, State};
 use taktwerk_schema::ids::object_type_ids;
 use taktwerk_types::{ByteString, NodeId};
 
@@ -32,6 +32,11 @@ pub struct ConditionSpec {
     pub class: u32,
     /// Another ObjectType than that of its kind.
     pub type_id: Option<NodeId>,
+    /// Values of fields that its type has and the types of the specification have not.
+    pub own: OwnFields,
+    /// There is a node of this id already, as an imported NodeSet brings one: the condition gives it behaviour. Its type and,
+    /// if a HasCondition reference leads to it, its source are those of the node.
+    pub is_bound: bool,
     /// What it asks, if it is a dialog.
     pub dialog: Option<Dialog>,
     /// Whether the address space shows it.
@@ -54,6 +59,8 @@ impl ConditionSpec {
             rules: Rules::default(),
             class: object_type_ids::PROCESS_CONDITION_CLASS_TYPE,
             type_id: None,
+            own: OwnFields::new(),
+            is_bound: false,
             dialog: None,
             is_shown: true,
         }

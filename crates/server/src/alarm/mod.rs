@@ -35,4 +35,4 @@ pub use limits::{LimitSet, Limits};
 pub use machine::Rules;
 pub use operation::{Method, Operation};
 pub use shelving::Shelving;
-pub use state::State;
+pub use state::{OwnFields, State};

@@ -3,7 +3,9 @@
 use super::dialog::Dialog;
 use super::limits::LimitSet;
 use super::shelving::Shelving;
-use taktwerk_types::{LocalizedText, StatusCode, UtcTime};
+use crate::event::FieldName;
+use std::sync::Arc;
+use taktwerk_types::{LocalizedText, StatusCode, UtcTime, Variant};
 
 /// When each part of a state changed last (TransitionTime, SourceTimestamp).
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -77,9 +79,14 @@ pub struct State {
     pub time: UtcTime,
     /// What is asked, if it is a dialog (§5.6.2).
     pub dialog: Option<Box<Dialog>>,
+    /// Fields of an application's own type, if it has set some.
+    pub own: Option<Arc<OwnFields>>,
     /// When its parts changed.
     pub times: Times,
 }
+
+/// Fields of an application's own type with their values.
+pub type OwnFields = Vec<(FieldName, Variant)>;
 
 impl State {
     /// Enabled, inactive, with nothing to acknowledge.
@@ -106,6 +113,7 @@ impl State {
             message: Box::default(),
             time: now,
             dialog: None,
+            own: None,
             times: Times { enabled: now, ..Times::default() },
         }
     }

@@ -56,25 +56,41 @@ impl<E: EventType> TypedEvents<E> {
         self.item
     }
 
-    /// The event, if an update is one of this item.
+    /// The event, if an update is one of this item. The events around a ConditionRefresh, which servers send to every item
+    /// whatever its filter (Part 9 §5.5.7), are passed over unless the type is one of theirs.
     ///
     /// # Errors
     /// The event cannot be read, or events were lost before it.
     pub fn read(&self, update: Update) -> Option<Result<E, ReadEventError>> {
         match update {
-            Update::Event(item, fields) if item == self.item => Some(read(fields)),
+            Update::Event(item, fields) if item == self.item => read(fields).transpose(),
             _ => None,
         }
     }
 }
 
-fn read<E: EventType>(fields: Vec<Variant>) -> Result<E, ReadEventError> {
+fn read<E: EventType>(fields: Vec<Variant>) -> Result<Option<E>, ReadEventError> {
     let mut values = fields.into_iter();
     let base = BaseEvent::read(&mut values)?;
     if base.event_type.ns0() == Some(object_type_ids::EVENT_QUEUE_OVERFLOW_EVENT_TYPE) {
         return Err(ReadEventError::Lost);
     }
-    E::from_parts(base, FieldValues::new(E::FIELDS, values))
+    if is_around_refresh(&base.event_type) && !E::FIELDS.is_empty() {
+        return Ok(None);
+    }
+    E::from_parts(base, FieldValues::new(E::FIELDS, values)).map(Some)
+}
+
+/// Whether it is one of the events that frame a refresh. They have no fields of their own.
+fn is_around_refresh(event_type: &NodeId) -> bool {
+    matches!(
+        event_type.ns0(),
+        Some(
+            object_type_ids::REFRESH_START_EVENT_TYPE
+                | object_type_ids::REFRESH_END_EVENT_TYPE
+                | object_type_ids::REFRESH_REQUIRED_EVENT_TYPE
+        )
+    )
 }
 
 /// What is selected of an event type, and a condition besides the type.

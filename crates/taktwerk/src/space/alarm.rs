@@ -22,11 +22,12 @@ use super::alarm_thread::watch;
 use super::{Node, Space, Variable, now};
 use crate::value::Value;
 use core::time::Duration;
+use taktwerk_server::FieldName;
 use taktwerk_server::alarm::{
     ConditionSpec, ConditionView, Dialog, Kind, Limits, Method, Operation, Quantity,
 };
 use taktwerk_server::space::AlarmError;
-use taktwerk_types::{NodeId, StatusCode};
+use taktwerk_types::{NodeId, StatusCode, Variant};
 
 /// An alarm to be; [`AlarmBuilder::add`] adds it.
 #[derive(Debug, Clone)]
@@ -63,10 +64,29 @@ impl<T: Value> Variable<T> {
     }
 }
 
+impl<T: Value> Variable<T> {
+    /// Begins an alarm that watches the value as [`Self::alarm`] does, and is an instance of a type of alarms that an imported
+    /// NodeSet has, as [`Node::bind_alarm`] has it.
+    pub fn bind_alarm(&self, instance: impl Into<NodeId>) -> AlarmBuilder {
+        let mut builder = self.alarm();
+        (builder.spec.is_bound, builder.spec.id) = (true, instance.into());
+        builder
+    }
+}
+
 impl Node {
     /// Begins an alarm that the application [sets](Alarm::set_active) itself.
     pub fn alarm(&self, name: &str) -> AlarmBuilder {
         AlarmBuilder::new(self.clone(), Kind::Set).name(name)
+    }
+
+    /// Begins the behaviour of this node, an instance of a type of alarms that an imported NodeSet has: an alarm that the
+    /// application [sets](Alarm::set_active) itself. It keeps its type, its name and, if it has a HasCondition reference, its
+    /// source; without one, the Object that it is a component of is the source.
+    pub fn bind_alarm(&self) -> AlarmBuilder {
+        let mut builder = AlarmBuilder::new(self.clone(), Kind::Set);
+        (builder.spec.is_bound, builder.spec.id) = (true, self.id.clone());
+        builder
     }
 
     /// The alarm of a name that was added before.
@@ -223,6 +243,13 @@ impl AlarmBuilder {
         self
     }
 
+    /// The first value of a field that the [type](Self::of_type) has and the types of the specification have not, by its path:
+    /// `3:Cause`. Optional fields that get a value are shown. [`Alarm::set_field`] changes it.
+    pub fn field(mut self, name: impl Into<FieldName>, value: impl Into<Variant>) -> Self {
+        self.spec.own.push((name.into(), value.into()));
+        self
+    }
+
     /// It stays until an operator resets it (LatchedState).
     pub fn latching(mut self) -> Self {
         self.spec.rules.latches = true;
@@ -263,9 +290,13 @@ impl AlarmBuilder {
         if is_limit || limits.all().next().is_some() {
             spec.kind = Kind::Limit { quantity, limits, is_exclusive };
         }
-        let name = name.unwrap_or_else(|| default_name(&spec.kind).to_owned());
-        spec.id = source.child_id(&name);
-        spec.name = name.into();
+        if spec.is_bound {
+            spec.name = name.unwrap_or_default().into();
+        } else {
+            let name = name.unwrap_or_else(|| default_name(&spec.kind).to_owned());
+            spec.id = source.child_id(&name);
+            spec.name = name.into();
+        }
         let (space, id, severity) = (source.space.clone(), spec.id.clone(), spec.severities.inner);
         space.add_condition(spec, now())?;
         watch(&space);
@@ -307,6 +338,15 @@ impl Alarm {
     pub fn set_active_with(&self, is_active: bool, severity: u16, message: &str) {
         // A condition is never deleted, so it is there.
         let _ = self.space.set_condition(&self.id, is_active, severity.clamp(1, 1000), message, now());
+    }
+
+    /// Sets a field of the alarm's own type. The next event has the value; ConditionRefresh and the address space show what the
+    /// last event said. Set fields before [`Self::set_active`].
+    ///
+    /// # Errors
+    /// The type does not add such a field to those of the specification.
+    pub fn set_field(&self, name: impl Into<FieldName>, value: impl Into<Variant>) -> Result<(), AlarmError> {
+        self.space.set_condition_fields(&self.id, vec![(name.into(), value.into())])
     }
 
     /// Asks the question of a dialog. Until somebody responds it is shown to operators.

@@ -123,6 +123,8 @@ taktwerk::event_type! {
         pub normal_state: taktwerk::NodeId = [("http://opcfoundation.org/UA/", "NormalState")],
         /// `Cause`.
         pub cause: String = [("urn:example:pumps", "Cause")],
+        /// `Operator`.
+        pub operator: Option<String> = [("urn:example:pumps", "Operator")],
     }
 }
 

@@ -3,14 +3,17 @@
 use super::nodes::ConditionNodes;
 use crate::alarm::detector::Detector;
 use crate::alarm::machine::Machine;
-use crate::alarm::{ConditionSpec, ConditionView, State};
+use crate::alarm::{ConditionSpec, ConditionView, OwnFields, State};
 use crate::space::store::SlotHandle;
+use std::sync::Arc;
 use taktwerk_types::{ByteString, UtcTime, Variant};
 
 /// A condition that is registered.
 #[derive(Debug)]
 pub(super) struct Condition {
     pub(super) spec: ConditionSpec,
+    /// What the next event says of the fields of its own type.
+    pub(super) own: Option<Arc<OwnFields>>,
     pub(super) detector: Detector,
     pub(super) machine: Machine,
     pub(super) input: Option<SlotHandle>,

@@ -3,6 +3,8 @@
 use crate::alarm::ConditionSpec;
 use crate::alarm::fields::{Field, optional_members};
 use crate::callback::{CallContext, MethodCall, MethodHandler};
+use crate::event::FieldName;
+use crate::event::filter::Types;
 use crate::space::build::Under;
 use crate::space::{AddressSpace, NodeError, NodeIx, NodeSpec, VariableHandle};
 use std::collections::BTreeMap;
@@ -51,7 +53,79 @@ impl ConditionNodes {
     }
 }
 
+/// A path in names without namespaces, as instances have them.
+pub(super) fn path_of(name: &FieldName) -> String {
+    name.path().iter().map(|part| part.name.as_str()).collect::<Vec<_>>().join("/")
+}
+
+/// Deepest member of an instance; the bound guards against circles.
+const DEPTH_MAX: usize = 5;
+
 impl AddressSpace {
+    /// Takes over what the instance says that a condition gives behaviour to: its type, its name and its source.
+    ///
+    /// Says whether it is an Object of a ConditionType.
+    ///
+    /// # Errors
+    /// There is no such node.
+    pub(super) fn bind_condition(&self, spec: &mut ConditionSpec) -> Result<bool, NodeError> {
+        let nodes = self.read();
+        let ix = nodes.find(&spec.id)?;
+        let kind = nodes.forward_target(ix, reference_type_ids::HAS_TYPE_DEFINITION);
+        let view = nodes.view(ix).filter(|view| view.class() == NodeClass::OBJECT);
+        let (Some(kind), Some(view)) = (kind.filter(|kind| nodes.is_condition(*kind)), view) else {
+            return Ok(false);
+        };
+        spec.type_id = Some(nodes.id_of(kind));
+        if spec.name.is_empty() {
+            spec.name = view.browse_name().name.as_str().into();
+        }
+        let hierarchical = NodeIx::ns0(reference_type_ids::HIERARCHICAL_REFERENCES);
+        let (mut source, mut parent) = (None, None);
+        nodes.references(ix, |reference| {
+            if reference.is_forward {
+                return true;
+            }
+            if reference.reference_type == NodeIx::ns0(reference_type_ids::HAS_CONDITION) {
+                source = Some(reference.target);
+            } else if nodes.is_subtype(reference.reference_type, hierarchical) {
+                parent = Some(reference.target);
+            }
+            source.is_none()
+        });
+        // Without a source of its own it is one of the Object that it is a part of.
+        if let Some(found) = source.or(parent.filter(|_| spec.source == spec.id)) {
+            spec.source = nodes.id_of(found);
+        }
+        Ok(true)
+    }
+
+    /// The members of an instance by their paths.
+    fn members_of(&self, id: &NodeId) -> Vec<(String, NodeId)> {
+        let nodes = self.read();
+        let aggregates = NodeIx::ns0(reference_type_ids::AGGREGATES);
+        let mut found = Vec::new();
+        let mut next: Vec<(String, NodeIx, usize)> =
+            nodes.resolve(id.as_ref()).into_iter().map(|ix| (String::new(), ix, 0)).collect();
+        while let Some((path, ix, depth)) = next.pop() {
+            if depth < DEPTH_MAX {
+                nodes.references(ix, |reference| {
+                    if reference.is_forward && nodes.is_subtype(reference.reference_type, aggregates) {
+                        if let Some(view) = nodes.view(reference.target) {
+                            let name = view.browse_name().name;
+                            let path =
+                                if path.is_empty() { name.to_string() } else { format!("{path}/{name}") };
+                            next.push((path, reference.target, depth + 1));
+                        }
+                    }
+                    true
+                });
+            }
+            found.push((path, nodes.id_of(ix)));
+        }
+        found
+    }
+
     /// Adds the instance of a condition, and the references that lead to it.
     pub(super) fn add_condition_nodes(
         &self,
@@ -66,10 +140,18 @@ impl AddressSpace {
             reference_type: &ns0(reference_type_ids::HAS_COMPONENT),
             type_definition: Some(&spec.type_id()),
         };
-        let optional = optional_members(spec);
-        let added = self.add_instance(NodeSpec::object(spec.id.clone(), name), under, &optional, now)?;
-        // Part 9 §5.12: HasCondition says whose condition it is.
-        self.add_reference(&spec.source, &ns0(reference_type_ids::HAS_CONDITION), &spec.id)?;
+        let added = if spec.is_bound {
+            self.members_of(&spec.id)
+        } else {
+            let mut optional: Vec<String> = optional_members(spec).into_iter().map(str::to_owned).collect();
+            optional.extend(spec.own.iter().map(|(name, _)| path_of(name)));
+            let optional: Vec<&str> = optional.iter().map(String::as_str).collect();
+            self.add_instance(NodeSpec::object(spec.id.clone(), name), under, &optional, now)?
+        };
+        // Part 9 §5.12: HasCondition says whose condition it is. An instance that is bound may have the reference already.
+        if !spec.is_bound || !self.has_condition(&spec.source, &spec.id) {
+            self.add_reference(&spec.source, &ns0(reference_type_ids::HAS_CONDITION), &spec.id)?;
+        }
         let (mut variables, mut shelving) = (BTreeMap::new(), None);
         for (path, id) in added {
             if path == "ShelvingState" {
@@ -82,6 +164,23 @@ impl AddressSpace {
             }
         }
         Ok(ConditionNodes { variables, shelving })
+    }
+
+    fn has_condition(&self, source: &NodeId, condition: &NodeId) -> bool {
+        let nodes = self.read();
+        let (Some(source), Some(condition)) =
+            (nodes.resolve(source.as_ref()), nodes.resolve(condition.as_ref()))
+        else {
+            return false;
+        };
+        let mut found = false;
+        nodes.references(source, |reference| {
+            found = reference.is_forward
+                && reference.target == condition
+                && reference.reference_type == NodeIx::ns0(reference_type_ids::HAS_CONDITION);
+            !found
+        });
+        found
     }
 
     /// The Object that an instance is a component of: the source, or the next Object above it. Objects are no components of

@@ -4,6 +4,7 @@
 //! every shard. The lock is held for a few conditions at a time, because shards want it for Methods.
 
 use super::condition::Condition;
+use super::nodes::path_of;
 use super::saved::Saved;
 use super::watchers::Watchers;
 use crate::alarm::detector::{Detector, Input};
@@ -12,8 +13,9 @@ use crate::alarm::limits::{LimitSet, LimitsProblem};
 use crate::alarm::machine::{Finding, Machine, Note, Notes};
 use crate::alarm::message::message;
 use crate::alarm::shelving::later;
-use crate::alarm::{ConditionSpec, ConditionView, Operation, State};
-use crate::event::{Event, NewEvent};
+use crate::alarm::{ConditionSpec, ConditionView, Operation, OwnFields, State};
+use crate::event::filter::Types;
+use crate::event::{Event, FieldName, NewEvent};
 use crate::space::page::{PAGE_SLOTS, Page};
 use crate::space::{AddressSpace, NodeError};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -52,6 +54,23 @@ pub enum AlarmError {
         /// The type of its kind.
         base: NodeId,
     },
+    /// A value is for a field that cannot have one.
+    #[error(
+        "the alarm {name}: {field} is no field that {type_id} adds to {base}: the alarm itself sets the others"
+    )]
+    Field {
+        /// ConditionName.
+        name: Box<str>,
+        /// The path of the field.
+        field: String,
+        /// The type of the alarm.
+        type_id: NodeId,
+        /// The type of its kind.
+        base: NodeId,
+    },
+    /// What is to get the behaviour of an alarm is no instance of a condition.
+    #[error("{0} is no Object of a ConditionType: name an instance that an imported NodeSet has")]
+    NoInstance(NodeId),
     /// A group has a member that it cannot have.
     #[error("the group {group}: {member} is no alarm{}. Add alarms before their groups",
         if *.suppresses { " and no Boolean variable" } else { "" })]
@@ -187,7 +206,11 @@ impl AddressSpace {
         if let Err(problem) = spec.kind.check() {
             return Err(AlarmError::Limits { name: spec.name, problem });
         }
+        if spec.is_bound && !self.bind_condition(&mut spec)? {
+            return Err(AlarmError::NoInstance(spec.id));
+        }
         self.check_condition_type(&spec)?;
+        self.check_own_fields(&spec, &spec.own)?;
         let alarms = Arc::clone(self.alarms_or_new());
         if alarms.lock().by_id.contains_key(&spec.id) {
             return Err(AlarmError::Taken(spec.id));
@@ -206,6 +229,8 @@ impl AddressSpace {
         let key = self.node_key(&spec.id);
         let mut state = State::new(spec.severities.inner, now);
         state.dialog = spec.dialog.clone().map(Box::new);
+        let own = (!spec.own.is_empty()).then(|| Arc::new(core::mem::take(&mut spec.own)));
+        state.own.clone_from(&own);
         let mut condition = Condition {
             detector: Detector::new(spec.kind.clone(), spec.severities),
             machine: Machine::new(spec.rules.clone(), state),
@@ -214,6 +239,7 @@ impl AddressSpace {
             nodes,
             last: None,
             deadline: None,
+            own,
             spec,
         };
         let shard = self.slots().alarms();
@@ -246,6 +272,51 @@ impl AddressSpace {
             return Ok(());
         }
         Err(AlarmError::Type { name: spec.name.clone(), type_id: type_id.clone(), base })
+    }
+
+    /// Own fields are those that the type has and the type of its kind has not.
+    fn check_own_fields(&self, spec: &ConditionSpec, own: &OwnFields) -> Result<(), AlarmError> {
+        if own.is_empty() {
+            return Ok(());
+        }
+        let (type_id, base) = (spec.type_id(), spec.kind_type_id());
+        let nodes = self.read();
+        let (kind, base_kind) = (nodes.find(&type_id)?, nodes.find(&base)?);
+        let fits =
+            |name: &FieldName| nodes.has_field(kind, name.path()) && !nodes.has_field(base_kind, name.path());
+        match own.iter().find(|(name, _)| !fits(name)) {
+            Some((name, _)) => {
+                Err(AlarmError::Field { name: spec.name.clone(), field: name.to_string(), type_id, base })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Sets fields of a condition's own type. The next event has them; until then, clients see the values of the last event.
+    ///
+    /// # Errors
+    /// There is no such condition, or its type does not add such a field.
+    pub fn set_condition_fields(&self, id: &NodeId, own: OwnFields) -> Result<(), AlarmError> {
+        let unknown = || AlarmError::Node(NodeError::Unknown(id.clone()));
+        let alarms = self.alarms().ok_or_else(unknown)?;
+        let spec = {
+            let inner = alarms.lock();
+            let number = inner.by_id.get(id).copied().ok_or_else(unknown)?;
+            inner.conditions.get(number as usize).ok_or_else(unknown)?.spec.clone()
+        };
+        // Not under the lock of the conditions: it takes that of the nodes.
+        self.check_own_fields(&spec, &own)?;
+        let mut inner = alarms.lock();
+        let number = inner.by_id.get(id).copied().ok_or_else(unknown)?;
+        let condition = inner.conditions.get_mut(number as usize).ok_or_else(unknown)?;
+        let all = Arc::make_mut(condition.own.get_or_insert_default());
+        for (name, value) in own {
+            match all.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, known)) => *known = value,
+                None => all.push((name, value)),
+            }
+        }
+        Ok(())
     }
 
     /// Looks at what was written since the last call and at what is due. Gives the next time at which something is due
@@ -501,6 +572,7 @@ impl Condition {
         if notes.is_empty() {
             return false;
         }
+        self.machine.state.own.clone_from(&self.own);
         for note in notes {
             let id = space.events().next_event_id();
             space.raise_with(now, || self.event(&note, &id, now));
@@ -532,6 +604,8 @@ impl Condition {
             .severity(state.severity)
             .message(&*state.message)
             .condition(spec.id.clone());
+        let own = state.own.iter().flat_map(|own| own.iter());
+        let event = own.fold(event, |event, (name, value)| event.field(name, value.clone()));
         let all = fields(spec, &self.machine.rules, state, branch, &self.input_value(), now);
         all.into_iter().fold(event, |event, (path, value)| event.field(name_of(path), value))
     }
@@ -552,6 +626,9 @@ impl Condition {
         ];
         for (path, value) in &base {
             nodes.set(path, value, now);
+        }
+        for (name, value) in state.own.iter().flat_map(|own| own.iter()) {
+            nodes.set(&path_of(name), value, now);
         }
         nodes.set("EventId", &id.unwrap_or_default().into(), now);
     }

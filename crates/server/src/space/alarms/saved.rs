@@ -56,7 +56,7 @@ impl Saved {
         let machine = &mut condition.machine;
         let dialog = machine.state.dialog.take();
         machine.is_suppressed_by_call = self.state.suppressed;
-        machine.state = State { dialog, ..self.state };
+        machine.state = State { dialog, own: condition.own.clone(), ..self.state };
         if !machine.rules.confirms {
             machine.state.confirmed = true;
         }
@@ -67,6 +67,9 @@ impl Saved {
         machine.ids = self.ids.into();
         machine.branches_made = self.branches_made;
         machine.branches = if machine.rules.keeps_branches { self.branches } else { Vec::new() };
+        for branch in &mut machine.branches {
+            branch.state.own.clone_from(&condition.own);
+        }
         machine.resume(now);
         condition.detector.resume(machine.state.limits, machine.state.active);
         condition.last = machine.ids.back().cloned();
@@ -225,6 +228,7 @@ fn read_state(decoder: &mut Decoder<'_>) -> Result<State, DecodeError> {
         message,
         time,
         dialog: None,
+        own: None,
         times,
     })
 }

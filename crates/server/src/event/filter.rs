@@ -8,6 +8,7 @@ use crate::content_filter::relation::{Names, Operands, Refusal, Relation, link};
 use crate::content_filter::{Compiled, Evaluate, Filter, FilterLimits, Resolve};
 use crate::limits::EventFilterLimits;
 use crate::node_ix::NodeIx;
+use core::sync::atomic::{AtomicU64, Ordering};
 use std::borrow::Cow;
 use taktwerk_schema::{
     ContentFilter, ContentFilterElement, ContentFilterElementResult, ContentFilterResult, EventFilterResult,
@@ -41,8 +42,12 @@ pub(crate) trait Around {
 }
 
 /// A checked filter.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub(crate) struct EventFilter {
+    /// No other filter of this process has it.
+    number: u64,
+    /// Of what the client has sent: filters that are equal have the same.
+    fingerprint: u64,
     select: Box<[Clause]>,
     /// The fields that the where clause names.
     fields: Box<[Clause]>,
@@ -50,6 +55,22 @@ pub(crate) struct EventFilter {
     views: Box<[NodeId]>,
     filter: Filter<NodeIx>,
 }
+
+/// Filters that select the same and decide the same are equal.
+impl PartialEq for EventFilter {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { number: _, fingerprint, select, fields, relations, views, filter } = self;
+        *fingerprint == other.fingerprint
+            && *select == other.select
+            && *fields == other.fields
+            && *relations == other.relations
+            && *views == other.views
+            && *filter == other.filter
+    }
+}
+
+/// The number of a filter.
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
 
 /// A SimpleAttributeOperand.
 #[derive(Debug, PartialEq)]
@@ -124,7 +145,25 @@ impl EventFilter {
             return Err((invalid, result(no_relation(&filter.where_clause, element))));
         }
         let (fields, relations, views) = (clauses.into(), relations.into(), views.into());
-        Ok((Self { select, fields, relations, views, filter: compiled }, result(where_result)))
+        let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
+        let fingerprint = fingerprint(filter);
+        let compiled = Self { number, fingerprint, select, fields, relations, views, filter: compiled };
+        Ok((compiled, result(where_result)))
+    }
+
+    /// A number that no other filter of this process has.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// A number that equal filters have in common; others may have it too.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    /// Whether it depends on who asks, and when, what passes: what a client sees of the address space.
+    pub(crate) fn is_personal(&self) -> bool {
+        !self.relations.is_empty() || !self.views.is_empty()
     }
 
     /// Whether the item reports an event.
@@ -139,6 +178,15 @@ impl EventFilter {
             clause.value(event).encode(out);
         }
     }
+}
+
+/// FNV-1a over what the client has sent.
+fn fingerprint(filter: &taktwerk_schema::EventFilter) -> u64 {
+    let mut bytes = Vec::new();
+    filter.encode(&mut bytes);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+    })
 }
 
 fn compile_filter(

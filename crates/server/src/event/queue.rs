@@ -1,18 +1,92 @@
 //! The events that wait for the client of one item (Part 4 §5.13.1.5).
 
+use super::filter::EventFilter;
 use super::model::Event;
-use crate::account::{Account, Category, Charge};
+use crate::account::{Account, Category, Charge, allocation};
 use crate::durable::marks::Marks;
 use crate::durable::record::{begin_queue, end_queue};
 use crate::history::event::encode_event;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+/// An event that waits.
+#[derive(Debug, Clone)]
+pub(crate) enum Waiting {
+    /// Its fields are written when the message is.
+    Event(Arc<Event>),
+    /// Its fields are written already, for all items with the same filter.
+    Written(Arc<Written>),
+}
+
+/// An event with the fields that a filter selects, as in an EventFieldList.
+#[derive(Debug)]
+pub(crate) struct Written {
+    event: Arc<Event>,
+    /// The filter's number.
+    filter: u64,
+    fields: Box<[u8]>,
+    size: usize,
+}
+
+impl Written {
+    /// Writes the fields that a filter selects.
+    pub(crate) fn new(event: &Arc<Event>, filter: &EventFilter) -> Self {
+        let mut fields = Vec::with_capacity(128);
+        filter.encode_fields(event, &mut fields);
+        let fields = fields.into_boxed_slice();
+        let size = event.size() + allocation(fields.len()) + allocation(size_of::<Self>() + 16);
+        Self { event: Arc::clone(event), filter: filter.number(), fields, size }
+    }
+}
+
+/// What writing events costs.
+pub(crate) mod weight {
+    /// Its fields are written, and it is freed: some 3 µs.
+    pub(crate) const ALONE: u32 = 32;
+    /// Its fields are copied, and it is freed, which takes most of the time: those of alarms have dozens of fields.
+    pub(crate) const LAST: u32 = 32;
+    /// Its fields are copied.
+    pub(crate) const COPIED: u32 = 2;
+}
+
+impl Waiting {
+    /// The event.
+    pub(crate) fn event(&self) -> &Arc<Event> {
+        match self {
+            Self::Event(event) => event,
+            Self::Written(written) => &written.event,
+        }
+    }
+
+    /// Bytes of memory that it takes.
+    fn size(&self) -> usize {
+        match self {
+            Self::Event(event) => event.size(),
+            Self::Written(written) => written.size,
+        }
+    }
+
+    /// Appends the fields that a filter selects, as in an EventFieldList. Returns the [`weight`] of it.
+    pub(crate) fn encode(&self, filter: &EventFilter, out: &mut Vec<u8>) -> u32 {
+        match self {
+            // The item's filter may have been modified since.
+            Self::Written(written) if written.filter == filter.number() => {
+                out.extend_from_slice(&written.fields);
+                if Arc::strong_count(written) > 1 { weight::COPIED } else { weight::LAST }
+            }
+            _ => {
+                filter.encode_fields(self.event(), out);
+                weight::ALONE
+            }
+        }
+    }
+}
+
 /// What is sent next.
 #[derive(Debug, Clone)]
 pub(crate) enum Next {
     /// An event.
-    Event(Arc<Event>),
+    Event(Waiting),
     /// That events were lost here: an EventQueueOverflowEventType.
     Overflow,
 }
@@ -21,18 +95,23 @@ pub(crate) enum Next {
 /// own, which takes no place and is never discarded.
 #[derive(Debug)]
 pub(crate) struct EventQueue {
-    events: VecDeque<Arc<Event>>,
+    events: VecDeque<Waiting>,
     size: usize,
     discard_oldest: bool,
     /// Events were lost, and the client was not told.
     has_lost: bool,
+    /// What the events take.
+    bytes: usize,
+    /// At least that; more, so that not each event has to be charged by itself.
     charge: Charge,
     /// How far it is written down, for items of durable subscriptions.
     marks: Option<Box<Marks>>,
 }
 
 /// What a place takes.
-const PLACE: usize = size_of::<Arc<Event>>();
+const PLACE: usize = size_of::<Waiting>();
+/// Bytes that a queue is charged ahead at most.
+const AHEAD_MAX: usize = 16 << 10;
 
 impl EventQueue {
     pub(crate) fn new(account: &Arc<Account>, size: u32, discard_oldest: bool) -> Self {
@@ -42,6 +121,7 @@ impl EventQueue {
             size: size.max(1) as usize,
             discard_oldest,
             has_lost: false,
+            bytes: 0,
             charge,
             marks: None,
         }
@@ -72,7 +152,8 @@ impl EventQueue {
         let at = begin_queue(true, item, (first, from, *has_lost), out);
         let known = usize::try_from(from - first).unwrap_or(usize::MAX);
         let mut written = 0;
-        for event in events.iter().skip(known).take(max) {
+        for waiting in events.iter().skip(known).take(max) {
+            let event = waiting.event();
             let fields = event.fields().map(|(name, value)| (name.path(), value));
             encode_event(event.condition_id(), fields, out);
             written += 1;
@@ -99,7 +180,7 @@ impl EventQueue {
     }
 
     /// Adds an event. Returns whether one was lost.
-    pub(crate) fn push(&mut self, event: &Arc<Event>) -> bool {
+    pub(crate) fn push(&mut self, event: Waiting) -> bool {
         let mut lost = false;
         if self.events.len() >= self.size {
             lost = true;
@@ -110,7 +191,7 @@ impl EventQueue {
             self.drop_oldest();
         }
         let bytes = event.size() + PLACE;
-        while self.charge.resize(self.charge.amount() + bytes).is_err() {
+        while !self.charge_for(self.bytes + bytes) {
             lost = true;
             // The account has no room. Without the older ones there may be some.
             if !self.discard_oldest || self.events.is_empty() {
@@ -119,10 +200,18 @@ impl EventQueue {
             }
             self.drop_oldest();
         }
-        self.events.push_back(Arc::clone(event));
+        self.bytes += bytes;
+        self.events.push_back(event);
         self.changed(Marks::pushed);
         self.has_lost |= lost;
         lost
+    }
+
+    /// Whether the account has room for so many bytes: as many again are charged with them, if there is room for these too.
+    fn charge_for(&mut self, bytes: usize) -> bool {
+        bytes <= self.charge.amount()
+            || self.charge.resize(bytes + bytes.min(AHEAD_MAX)).is_ok()
+            || self.charge.resize(bytes).is_ok()
     }
 
     /// Says that events were lost on their way to the queue.
@@ -138,8 +227,11 @@ impl EventQueue {
         }
     }
 
-    fn give_back(&mut self, event: &Event) {
-        self.charge.resize_anyway(self.charge.amount().saturating_sub(event.size() + PLACE));
+    fn give_back(&mut self, event: &Waiting) {
+        self.bytes = self.bytes.saturating_sub(event.size() + PLACE);
+        if self.bytes == 0 || self.charge.amount() - self.bytes.min(self.charge.amount()) > 2 * AHEAD_MAX {
+            self.charge.resize_anyway(self.bytes);
+        }
     }
 
     /// The next event. Where the oldest are discarded, the overflow comes first; else behind the last one.
@@ -161,15 +253,16 @@ impl EventQueue {
         self.changed(|marks| marks.popped_front(len));
         self.events = VecDeque::new();
         self.has_lost = false;
+        self.bytes = 0;
         self.charge.resize_anyway(0);
     }
 
     /// Deletes the events that the client may not see.
     pub(crate) fn retain(&mut self, mut may_see: impl FnMut(&Event) -> bool) {
-        self.events.retain(|event| may_see(event));
+        self.events.retain(|event| may_see(event.event()));
         self.changed(Marks::replaced);
-        let bytes = self.events.iter().map(|event| event.size() + PLACE).sum();
-        self.charge.resize_anyway(bytes);
+        self.bytes = self.events.iter().map(|event| event.size() + PLACE).sum();
+        self.charge.resize_anyway(self.bytes);
     }
 
     /// Changes size and policy; what no longer fits is lost. Returns whether something was.
@@ -199,16 +292,17 @@ mod tests {
     use crate::event::FieldName;
     use taktwerk_types::{ByteString, NodeId, UtcTime, Variant};
 
-    fn event(severity: u16) -> Arc<Event> {
+    fn event(severity: u16) -> Waiting {
         let new = NewEvent::new(NodeId::numeric(0, 2041), NodeId::NULL).severity(severity);
-        Arc::new(Event::new(new, Placed::default(), || ByteString::from(vec![0; 16]), UtcTime::NULL))
+        let event = Event::new(new, Placed::default(), || ByteString::from(vec![0; 16]), UtcTime::NULL);
+        Waiting::Event(Arc::new(event))
     }
 
     fn all(queue: &mut EventQueue) -> Vec<u16> {
         core::iter::from_fn(|| queue.pop())
             .map(|next| match next {
                 Next::Overflow => 0,
-                Next::Event(event) => match event.get(&FieldName::severity()) {
+                Next::Event(waiting) => match waiting.event().get(&FieldName::severity()) {
                     Some(Variant::UInt16(severity)) => *severity,
                     other => panic!("{other:?}"),
                 },
@@ -223,14 +317,14 @@ mod tests {
         let mut newest = EventQueue::new(&account, 2, false);
         for severity in 1..=4 {
             let lost = severity > 2;
-            assert_eq!((oldest.push(&event(severity)), newest.push(&event(severity))), (lost, lost));
+            assert_eq!((oldest.push(event(severity)), newest.push(event(severity))), (lost, lost));
         }
         assert_eq!(all(&mut oldest), [0, 3, 4]);
         assert_eq!(all(&mut newest), [1, 2, 0]);
         assert!(oldest.is_empty() && newest.is_empty());
         assert_eq!(account.bytes(), 0);
         // Told once.
-        oldest.push(&event(5));
+        oldest.push(event(5));
         assert_eq!(all(&mut oldest), [5]);
     }
 
@@ -239,7 +333,7 @@ mod tests {
         let account = Account::server(Maxima::bytes(usize::MAX));
         for (discard_oldest, left) in [(true, vec![0, 3]), (false, vec![1, 0])] {
             let mut queue = EventQueue::new(&account, 5, !discard_oldest);
-            (1..=3).for_each(|severity| assert!(!queue.push(&event(severity))));
+            (1..=3).for_each(|severity| assert!(!queue.push(event(severity))));
             assert!(queue.modify(1, discard_oldest));
             assert_eq!(all(&mut queue), left);
         }
@@ -251,13 +345,13 @@ mod tests {
         let bytes = event(1).size() + PLACE;
         let account = Account::server(Maxima::bytes(usize::MAX).with(Category::QueuedValues, 2 * bytes + 10));
         let mut queue = EventQueue::new(&account, 100, true);
-        let lost: Vec<bool> = (1..=4).map(|severity| queue.push(&event(severity))).collect();
+        let lost: Vec<bool> = (1..=4).map(|severity| queue.push(event(severity))).collect();
         assert_eq!(lost, [false, false, true, true]);
         assert_eq!(queue.len(), 2);
         queue.retain(|event| event.get(&FieldName::severity()) == Some(&Variant::from(4u16)));
         assert_eq!(account.used(Category::QueuedValues), bytes);
         assert_eq!(all(&mut queue), [0, 4]);
-        queue.push(&event(1));
+        queue.push(event(1));
         queue.clear();
         assert!(queue.is_empty() && account.bytes() == 0);
     }

@@ -3,6 +3,7 @@
 //! A storm of events for many items takes longer than a turn may. Events are given to the items in slices; cycles of
 //! subscriptions with such items wait until the events that were raised before they were due have been given.
 
+use super::shared_filters::Batch;
 use crate::event::bus::Handed;
 use crate::space::NodeIx;
 use std::collections::{BTreeMap, VecDeque};
@@ -21,16 +22,18 @@ pub(crate) struct EventItems {
     /// How many are to be taken until the shard may rest.
     wanted: u64,
     waiting: VecDeque<Waiting>,
-    /// An event that some items have been asked about, and others not yet.
+    /// Events that some items have been asked about, and others not yet.
     begun: Option<Begun>,
+    /// The event behind them, if it was taken out of the ring already.
+    ahead: Option<Handed>,
     /// Who is told that events were lost on their way to the shard.
     losing: Option<Losing>,
 }
 
-/// An event, and the items that are still to be asked about it, the next one last.
+/// Events, and the items that are still to be asked about them, the next one last.
 #[derive(Debug)]
 pub(super) struct Begun {
-    pub(super) handed: Handed,
+    pub(super) batch: Batch,
     pub(super) items: Vec<u32>,
 }
 
@@ -129,24 +132,36 @@ impl EventItems {
 
     /// Notes that so many events wait in the ring and are to be taken. Returns what [`Self::has_taken`] wants to know.
     pub(super) fn want(&mut self, in_ring: usize) -> u64 {
-        let until = self.taken + in_ring as u64 + u64::from(self.begun.is_some());
+        let begun =
+            self.begun.as_ref().map_or(0, |begun| begun.batch.len()) + usize::from(self.ahead.is_some());
+        let until = self.taken + (in_ring + begun) as u64;
         self.wanted = self.wanted.max(until);
         until
     }
 
-    /// Keeps an event that was taken out of the ring for those that are still to be asked about it.
+    /// Keeps an event that was taken out of the ring until those before it have been given to the items.
+    pub(super) fn keep_ahead(&mut self, handed: Handed) {
+        self.ahead = Some(handed);
+    }
+
+    /// The event that was kept.
+    pub(super) fn take_ahead(&mut self) -> Option<Handed> {
+        self.ahead.take()
+    }
+
+    /// Keeps events that were taken out of the ring for those that are still to be asked about them.
     pub(super) fn begin(&mut self, begun: Begun) {
         self.begun = Some(begun);
     }
 
-    /// The event that was begun.
+    /// The events that were begun.
     pub(super) fn take_begun(&mut self) -> Option<Begun> {
         self.begun.take()
     }
 
-    /// Notes that an event was taken, by all that are on its nodes.
-    pub(super) fn took(&mut self) {
-        self.taken += 1;
+    /// Notes that so many events were taken, by all that are on their nodes.
+    pub(super) fn took(&mut self, count: usize) {
+        self.taken += count as u64;
     }
 
     /// Notes that the ring is empty.
@@ -162,6 +177,11 @@ impl EventItems {
     /// Whether events are to be taken.
     pub(super) fn is_behind(&self) -> bool {
         self.taken < self.wanted
+    }
+
+    /// How many events are to be taken.
+    pub(super) fn behind(&self) -> usize {
+        usize::try_from(self.wanted.saturating_sub(self.taken)).unwrap_or(usize::MAX)
     }
 
     /// Whether the shard has something to do with events right now.
@@ -210,8 +230,7 @@ mod tests {
         let second = items.want(3);
         items.wait(8, at, second);
         assert!(items.is_behind() && items.next_waiting().is_none());
-        items.took();
-        items.took();
+        items.took(2);
         assert_eq!((items.next_waiting(), items.next_waiting()), (Some((7, at)), None));
         assert!(items.is_pressing() && !items.has_taken(second));
         items.took_all();

@@ -2,7 +2,7 @@
 //!
 //! The engine takes events from its ring before it publishes, and walks the items on the nodes at which each event can be
 //! seen. An item's filter decides; what passes waits in the item's queue as a share of the one event. The fields that the
-//! client has selected are written when the message is.
+//! client has selected are written when the message is, or once for all items with the same filter (`shared_filters`).
 
 use super::Engine;
 use super::durable::note;
@@ -10,13 +10,14 @@ use super::event_items::Begun;
 use super::item::{Item, ItemExt, NONE, flag};
 use super::manage::{Revised, id_of};
 use super::notifications::fire_links;
+use super::shared_filters::{Answers, Batch};
 use super::subscription::Subscription;
 use crate::account::{Category, Charge, Exhausted, HeapSize, allocation};
 use crate::authorization::{Decisions, Denial};
 use crate::durable::marks::Marks;
-use crate::event::bus::{Departed, Handed};
+use crate::event::bus::Departed;
 use crate::event::filter::{Around, EventFilter};
-use crate::event::queue::{EventQueue, Next};
+use crate::event::queue::{EventQueue, Next, Waiting, weight};
 use crate::event::{Event, EventBus};
 use crate::now::Now;
 use crate::query::around::EventSurroundings;
@@ -34,6 +35,8 @@ const QUEUE_SIZE_MIN: u32 = 10;
 
 /// Items that are asked about events in one slice, some 0.2 µs each.
 const ASKED_PER_SLICE: usize = 512;
+/// Events that are given to the items together at most.
+const BATCH_MAX: usize = 16;
 /// References that are followed in the time in which an item is asked.
 const FOLLOWED_PER_ASKED: usize = 4;
 
@@ -59,6 +62,17 @@ struct Earlier {
 }
 
 impl EventItem {
+    /// Whether its filter alone decides about the events from number `number` on.
+    fn is_settled(&mut self, number: u64) -> bool {
+        if number < self.since || self.earlier.as_ref().is_some_and(|earlier| number < earlier.until) {
+            return false;
+        }
+        if self.earlier.take().is_some() {
+            self.filter_charge.resize_anyway(filter_size(&self.filter));
+        }
+        true
+    }
+
     /// Whether the item reports an event that was handed over as number `number`.
     fn wants(&mut self, number: u64, event: &Event, around: &dyn Around) -> bool {
         if number < self.since {
@@ -75,11 +89,11 @@ impl EventItem {
     }
 
     /// Gives it another filter. `raised`: the number of the next event, if some from before may still come.
-    fn set_filter(&mut self, filter: EventFilter, raised: Option<u64>) -> Result<(), Exhausted> {
+    fn set_filter(&mut self, filter: Arc<EventFilter>, raised: Option<u64>) -> Result<(), Exhausted> {
         let bytes = filter_size(&filter);
         self.filter_charge.resize(bytes)?;
         self.earlier = None;
-        let old = core::mem::replace(&mut self.filter, Arc::new(filter));
+        let old = core::mem::replace(&mut self.filter, filter);
         if let Some(until) = raised
             && self.filter_charge.resize(bytes + filter_size(&old)).is_ok()
         {
@@ -169,8 +183,9 @@ impl Engine {
         if is_durable {
             queue.mark(Marks::default());
         }
+        let filter = self.filters.share(Arc::new(settings.filter));
         ext.events = Some(Box::new(EventItem {
-            filter: Arc::new(settings.filter),
+            filter,
             queue,
             filter_charge,
             since: 0,
@@ -200,15 +215,18 @@ impl Engine {
         index: u32,
         settings: EventSettings,
     ) -> Result<Revised, taktwerk_types::StatusCode> {
-        let on_their_way = (self.events.len(self.shard) > 0).then(|| self.events.raised());
+        let is_behind = self.events.len(self.shard) > 0 || self.event_items.is_behind();
+        let on_their_way = is_behind.then(|| self.events.raised());
         let place = self.items.get(index as usize).map_or(NONE, |item| item.subscription);
         let queue_size = self.event_queue_size(place, settings.queue_size);
-        let Self { items, subscriptions, .. } = self;
+        let Self { items, subscriptions, filters, .. } = self;
         let invalid = taktwerk_types::StatusCode::BAD_MONITORED_ITEM_ID_INVALID;
         let item = items.get_mut(index as usize).ok_or(invalid)?;
         item.client_handle = settings.client_handle;
         let events = item.events_mut().ok_or(invalid)?;
-        events.set_filter(settings.filter, on_their_way).map_err(Exhausted::status)?;
+        events
+            .set_filter(filters.share(Arc::new(settings.filter)), on_their_way)
+            .map_err(Exhausted::status)?;
         let lost = events.queue.modify(queue_size, settings.discard_oldest);
         if let Some(Some(subscription)) = subscriptions.get_mut(place as usize) {
             subscription.counters.event_queue_overflows += u32::from(lost);
@@ -347,17 +365,15 @@ impl Engine {
             if asked >= asked_max {
                 return;
             }
-            let (handed, items) = match self.event_items.take_begun() {
-                Some(Begun { handed, items }) => (handed, Some(items)),
-                None => match self.events.pop(self.shard) {
-                    Some(handed) => (handed, None),
-                    None => {
-                        self.event_items.took_all();
-                        break;
-                    }
-                },
+            let (batch, items) = match self.event_items.take_begun() {
+                Some(Begun { batch, items }) => (batch, Some(items)),
+                None => (self.next_batch(), None),
             };
-            asked += self.deliver(handed, items, asked_max - asked, space, now);
+            if batch.is_empty() {
+                self.event_items.took_all();
+                break;
+            }
+            asked += self.deliver(batch, items, asked_max - asked, space, now);
         }
         self.take_lost();
     }
@@ -369,27 +385,48 @@ impl Engine {
         }
     }
 
-    /// Gives an event to the items that want it: those on its nodes, or those that are left of them. If more would have to
-    /// be asked than `asked_max`, the rest is kept for the next slice. Returns how many were asked, and one for the event
-    /// itself; what takes longer counts as several.
+    /// The next events that are to be taken, as far as they are given to the same items.
+    fn next_batch(&mut self) -> Batch {
+        let max = self.event_items.behind().min(BATCH_MAX);
+        let mut batch = Batch::new();
+        while batch.len() < max {
+            let next = self.event_items.take_ahead().or_else(|| self.events.pop(self.shard));
+            let Some(next) = next else { break };
+            let goes_with = batch.first().is_none_or(|first| {
+                first.event.notifiers() == next.event.notifiers()
+                    && first.event.access() == next.event.access()
+            });
+            if !goes_with {
+                self.event_items.keep_ahead(next);
+                break;
+            }
+            batch.push(next);
+        }
+        batch
+    }
+
+    /// Gives events to the items that want them: those on their nodes, or those that are left of them. If more would have
+    /// to be asked than `asked_max`, the rest is kept for the next slice. Returns how many were asked, each about each
+    /// event, and as many more as there are events; what takes longer counts as several.
     fn deliver(
         &mut self,
-        handed: Handed,
+        batch: Batch,
         left: Option<Vec<u32>>,
         asked_max: usize,
         space: &AddressSpace,
         now: Now,
     ) -> usize {
         let Self { event_items, items, subscriptions, work, .. } = self;
-        let mut asked = 1;
+        let mut asked = batch.len();
         let mut rest = Vec::new();
+        let mut answers = Answers::default();
         let mut ask = |index: u32| {
             if asked >= asked_max {
                 rest.push(index);
                 return;
             }
-            work.items_walked += 1;
-            asked += 1 + offer(index, &handed, items, subscriptions, space, now) / FOLLOWED_PER_ASKED;
+            work.items_walked += batch.len() as u64;
+            asked += batch.len() + offer(index, &batch, &mut answers, items, subscriptions, space, now);
         };
         match left {
             // Taken from the end, so that what is left need not be moved.
@@ -401,19 +438,17 @@ impl Engine {
                 rest = left;
             }
             None => {
-                handed
-                    .event
-                    .notifiers()
-                    .iter()
-                    .flat_map(|node| event_items.on(*node))
-                    .for_each(|index| ask(*index));
+                if let Some(first) = batch.first() {
+                    let notifiers = first.event.notifiers().iter();
+                    notifiers.flat_map(|node| event_items.on(*node)).for_each(|index| ask(*index));
+                }
                 rest.reverse();
             }
         }
         if rest.is_empty() {
-            event_items.took();
+            event_items.took(batch.len());
         } else {
-            event_items.begin(Begun { handed, items: rest });
+            event_items.begin(Begun { batch, items: rest });
         }
         asked
     }
@@ -443,7 +478,7 @@ impl Engine {
         let Some(item) = items.get_mut(index as usize) else { return };
         let Some(Some(subscription)) = subscriptions.get_mut(item.subscription as usize) else { return };
         let Some(events) = item.events_mut() else { return };
-        let lost = events.queue.push(event);
+        let lost = events.queue.push(Waiting::Event(Arc::clone(event)));
         subscription.counters.event_queue_overflows += u32::from(lost);
         ready(index, item, subscription);
     }
@@ -495,8 +530,10 @@ impl Engine {
 
     /// An item has come from another shard's engine. Events that were raised meanwhile may have been for it.
     pub(super) fn arrive_events(&mut self, index: u32) {
-        let Some(item) = self.items.get_mut(index as usize) else { return };
+        let Self { items, filters, .. } = self;
+        let Some(item) = items.get_mut(index as usize) else { return };
         let Some(events) = item.events_mut() else { return };
+        events.filter = filters.share(Arc::clone(&events.filter));
         if let Some(departed) = events.departed.take() {
             if departed.has_missed() {
                 self.note_lost(index);
@@ -506,32 +543,48 @@ impl Engine {
     }
 }
 
-/// Gives an event to an item if it wants it. Returns how many references were followed to find that out.
+/// Gives those of some events to an item that it wants. Returns how many items could have been asked in the time that it
+/// took beyond asking this one.
 fn offer(
     index: u32,
-    handed: &Handed,
+    batch: &Batch,
+    answers: &mut Answers,
     items: &mut [Item],
     subscriptions: &mut [Option<Box<Subscription>>],
     space: &AddressSpace,
     now: Now,
 ) -> usize {
-    let Handed { number, event } = handed;
+    let Some(first) = batch.first() else { return 0 };
     let Some(item) = items.get_mut(index as usize) else { return 0 };
     let Some(Some(subscription)) = subscriptions.get_mut(item.subscription as usize) else { return 0 };
-    // What has been kept for the next slice may be gone by then.
-    if item.has(flag::DENIED) || !item.has(flag::ENABLED) || !may_see(&subscription.decisions, event) {
+    // What has been kept for the next slice may be gone by then. The permissions are those of all events of the batch.
+    if item.has(flag::DENIED) || !item.has(flag::ENABLED) || !may_see(&subscription.decisions, &first.event) {
         return 0;
     }
     let Some(events) = item.events_mut() else { return 0 };
     let around = EventSurroundings::new(space, &subscription.decisions, now);
-    let is_wanted = events.wants(*number, event, &around);
-    let followed = around.followed();
+    let (mut is_wanted, mut lost, mut cost) = (false, 0, 0);
+    if Answers::are_shared(&events.filter) && events.is_settled(first.number) {
+        let (passing, took) = answers.about(&events.filter, batch, &around);
+        is_wanted = !passing.is_empty();
+        cost = took;
+        for waiting in passing {
+            lost += u32::from(events.queue.push(waiting.clone()));
+        }
+    } else {
+        for handed in batch {
+            if events.wants(handed.number, &handed.event, &around) {
+                is_wanted = true;
+                lost += u32::from(events.queue.push(Waiting::Event(Arc::clone(&handed.event))));
+            }
+        }
+    }
+    cost += around.followed() / FOLLOWED_PER_ASKED;
+    subscription.counters.event_queue_overflows += lost;
     if is_wanted {
-        let lost = events.queue.push(event);
-        subscription.counters.event_queue_overflows += u32::from(lost);
         ready(index, item, subscription);
     }
-    followed
+    cost
 }
 
 /// Whether a client may see an event: ReceiveEvents on its type and on its source (Part 3 §8.55).
@@ -586,36 +639,42 @@ pub(super) fn has_events(place: u32, items: &mut [Item], subscription: &mut Subs
     false
 }
 
-/// Appends an EventNotificationList (Part 4 §7.25.3) with at most `count_max` events. Returns how many there are.
+/// Appends an EventNotificationList (Part 4 §7.25.3) with at most `count_max` events, until they weigh `weight_max`. Returns
+/// how many there are, and their [`weight`].
 #[allow(clippy::too_many_arguments)] // parts of the engine that are borrowed one by one
 pub(super) fn encode_events(
     out: &mut Vec<u8>,
     place: u32,
     items: &mut [Item],
     subscription: &mut Subscription,
-    count_max: u32,
+    (count_max, weight_max): (u32, u32),
     len_max: usize,
     bus: &EventBus,
     now: Now,
-) -> u32 {
+) -> (u32, u32) {
     let count_at = out.len();
     encode_len(0, out);
-    let mut count = 0u32;
-    while count < count_max && out.len() < len_max && has_events(place, items, subscription) {
+    let (mut count, mut weighs) = (0u32, 0u32);
+    while count < count_max
+        && weighs < weight_max
+        && out.len() < len_max
+        && has_events(place, items, subscription)
+    {
         let Some(index) = subscription.ready_events.front().copied() else { break };
         let Some(item) = items.get_mut(index as usize) else { break };
         note(index, item, subscription);
         let client_handle = item.client_handle;
         let Some(events) = item.events_mut() else { break };
-        while count < count_max && out.len() < len_max {
+        while count < count_max && weighs < weight_max && out.len() < len_max {
             let Some(next) = events.queue.pop() else { break };
             client_handle.encode(out);
-            match next {
-                Next::Event(event) => events.filter.encode_fields(&event, out),
+            weighs += match next {
+                Next::Event(waiting) => waiting.encode(&events.filter, out),
                 Next::Overflow => {
                     events.filter.encode_fields(&Event::overflow(bus.next_event_id(), now.utc), out);
+                    weight::ALONE
                 }
-            }
+            };
             count += 1;
         }
         if events.queue.is_empty() {
@@ -629,5 +688,5 @@ pub(super) fn encode_events(
     if let Some(gap) = out.get_mut(count_at..count_at + 4) {
         gap.copy_from_slice(&count.to_le_bytes());
     }
-    count
+    (count, weighs)
 }

@@ -45,6 +45,7 @@ mod retransmission;
 mod sample;
 pub(crate) mod sampling;
 mod settings;
+mod shared_filters;
 mod state;
 #[allow(clippy::module_inception)]
 // the engine's directory and one Subscription bear the specification's name
@@ -69,9 +70,10 @@ use groups::Groups;
 use homes::Homes;
 use item::Item;
 use phase::SharedPhases;
-use publish::PublishQueue;
+use publish::{PublishQueue, ServedEvents};
 use retransmission::BufferPool;
 use sampling::SampleJob;
+use shared_filters::SharedFilters;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use subscription::Subscription;
@@ -95,6 +97,11 @@ pub(crate) struct Engine {
     events: Arc<EventBus>,
     /// The items that watch for events.
     event_items: EventItems,
+    /// Their filters.
+    filters: SharedFilters,
+    /// What the requests of this turn were answered with, and the sessions whose requests wait for the next one.
+    served_events: ServedEvents,
+    postponed: VecDeque<SessionKey>,
     /// For sessions that have no account of their own.
     account: Arc<Account>,
     /// Predicts the CPU of what clients ask for, if that is wanted.
@@ -180,6 +187,9 @@ impl Engine {
             homes,
             events,
             event_items: EventItems::default(),
+            filters: SharedFilters::default(),
+            served_events: ServedEvents::default(),
+            postponed: VecDeque::new(),
             account,
             headroom: None,
             pages: Vec::new(),
@@ -216,7 +226,8 @@ impl Engine {
 
     /// When the engine wants its next [`Engine::run`].
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        let events = self.event_items.is_pressing().then_some(Instant::ZERO);
+        let has_events = self.event_items.is_pressing() || !self.postponed.is_empty();
+        let events = has_events.then_some(Instant::ZERO);
         [self.timers.next(), self.refresh_at, events].into_iter().flatten().min()
     }
 

@@ -4,7 +4,7 @@ use super::Engine;
 use super::item::{Item, flag};
 use super::message::MessageWriter;
 use super::phase::SAMPLES;
-use super::publish::EVENTS_PER_MESSAGE;
+use super::publish::EVENT_WEIGHT_PER_MESSAGE;
 use super::sample::{SEMANTICS_BITS, encode_snapshot};
 use super::subscription::Subscription;
 use crate::now::Now;
@@ -50,7 +50,7 @@ impl Engine {
     }
 
     /// Encodes the next NotificationMessage from the ready list (Part 4 §7.26), up to the subscription's number of
-    /// notifications and `body_max` bytes, and says how many events it has; none if there is nothing to tell after all.
+    /// notifications and `body_max` bytes, and says what its events weigh; none if there is nothing to tell after all.
     pub(super) fn create_message(&mut self, place: u32, now: Now, body_max: usize) -> Option<(Vec<u8>, u32)> {
         let mut out = self.pool.take();
         let Self { subscriptions, items, pages, pool, events, .. } = self;
@@ -64,7 +64,6 @@ impl Engine {
             // Values get their share of a message, however many events there are.
             (false, _) => (count_max / 2).max(1),
         };
-        let events_max = events_max.min(EVENTS_PER_MESSAGE);
         // A large message that grows by doubling leaves holes of its own size in the heap.
         let waiting = subscription.ready.len() - subscription.ready_head;
         let expected = waiting.min(count_max as usize).saturating_mul(subscription.notification_len) + 64;
@@ -73,20 +72,16 @@ impl Engine {
         // When a sample of the values was written, ns.
         let mut written = SmallVec::<[i64; SAMPLES]>::new();
         let sample_every = waiting.div_ceil(SAMPLES).max(1) as u32;
+        let mut weight = 0;
         let event_count = if events_max == 0 {
             0
         } else {
             message.block(encoding_ids::EVENT_NOTIFICATION_LIST_BINARY, |out| {
-                super::events::encode_events(
-                    out,
-                    place,
-                    items,
-                    subscription,
-                    events_max,
-                    len_max,
-                    events,
-                    now,
-                )
+                let most = (events_max, EVENT_WEIGHT_PER_MESSAGE);
+                let (count, weighs) =
+                    super::events::encode_events(out, place, items, subscription, most, len_max, events, now);
+                weight = weighs;
+                count
             })
         };
         let count_max = count_max - event_count;
@@ -168,7 +163,7 @@ impl Engine {
         subscription.counters.events = subscription.counters.events.wrapping_add(event_count);
         subscription.notification_len = out.len() / count.max(1) as usize + 1;
         subscription.counters.notifications = subscription.counters.notifications.wrapping_add(count);
-        Some((out, event_count))
+        Some((out, weight))
     }
 }
 

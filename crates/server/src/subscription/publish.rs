@@ -54,6 +54,8 @@ pub(crate) struct PublishQueue {
     pub(super) subscriptions: Vec<u32>,
     /// StatusChangeNotifications of subscriptions that are gone: id, sequence number, status.
     pub(super) farewells: VecDeque<(u32, u32, StatusCode)>,
+    /// It is among the sessions whose requests wait for the next turn.
+    is_postponed: bool,
 }
 
 impl PublishQueue {
@@ -65,6 +67,7 @@ impl PublishQueue {
             requests: VecDeque::new(),
             subscriptions: Vec::new(),
             farewells: VecDeque::new(),
+            is_postponed: false,
         }
     }
 
@@ -88,11 +91,13 @@ impl PublishQueue {
 const PUBLISHES_PER_RUN: usize = 64;
 /// Bytes of one call of [`Engine::run`], about a socket buffer.
 const BYTES_PER_RUN: usize = 256 << 10;
-/// Events of one message. Each takes some 3 µs to write and to free, far more than a value of as many bytes: while a message is
-/// written, other clients wait 0.1 ms. With four times as many they waited ten times as long as on a calm server (`alarm_storm`).
-pub(super) const EVENTS_PER_MESSAGE: u32 = 32;
-/// Bytes of a run that an event costs besides those that it takes, so that a run has [`EVENTS_PER_MESSAGE`].
-const EVENT_BYTES: usize = BYTES_PER_RUN / EVENTS_PER_MESSAGE as usize;
+/// What the events of one message weigh at most: 32 whose fields are written for one client alone, and hundreds that others
+/// get too (see [`weight`](crate::event::queue::weight)). The former take some 3 µs each to write and to free, far more than
+/// a value of as many bytes: while a message is written, other clients wait 0.1 ms. With four times as many they waited ten
+/// times as long as on a calm server (`alarm_storm`).
+pub(super) const EVENT_WEIGHT_PER_MESSAGE: u32 = 1024;
+/// Bytes of a run that events cost by their weight besides those that they take, so that a run has as many as a message.
+const WEIGHT_BYTES: usize = BYTES_PER_RUN / EVENT_WEIGHT_PER_MESSAGE as usize;
 
 /// How long a request whose time is over may wait for its Bad_Timeout while its subscriptions have nothing to say, ns.
 const LOOK_FOR_EXPIRED: u64 = 100_000_000;
@@ -111,6 +116,27 @@ impl Budget {
 
     fn is_spent(&self) -> bool {
         self.publishes == 0 || self.bytes == 0
+    }
+}
+
+/// The weight of the events that requests of one turn were answered with. A storm makes many clients ask at once for what has
+/// not been sent yet; those that the turn has no room for are answered in the next ones, and who reads waits for one only.
+#[derive(Debug, Default)]
+pub(super) struct ServedEvents {
+    turn: Instant,
+    weight: u32,
+}
+
+impl ServedEvents {
+    fn add(&mut self, turn: Instant, weight: u32) {
+        if self.turn != turn {
+            *self = Self { turn, weight: 0 };
+        }
+        self.weight = self.weight.saturating_add(weight);
+    }
+
+    fn are_enough(&self, turn: Instant) -> bool {
+        self.turn == turn && self.weight >= EVENT_WEIGHT_PER_MESSAGE
     }
 }
 
@@ -136,6 +162,13 @@ impl Engine {
         while !budget.is_spent() {
             let Some((place, at)) = self.event_items.next_waiting() else { break };
             self.cycle_if_due(place, at, now, responder, &mut budget);
+        }
+        while !budget.is_spent() {
+            let Some(session) = self.postponed.pop_front() else { break };
+            if let Some(Some(queue)) = self.queues.get_mut(session.0 as usize) {
+                queue.is_postponed = false;
+            }
+            self.serve_waiting(session, now, responder, &mut budget);
         }
         while !budget.is_spent() {
             let Some((at, due)) = self.timers.pop(now.instant) else { break };
@@ -317,6 +350,12 @@ impl Engine {
                 responder.fault(&oldest, StatusCode::BAD_TOO_MANY_PUBLISH_REQUESTS);
             }
         }
+        if self.served_events.are_enough(now.instant) {
+            if !core::mem::replace(&mut queue.is_postponed, true) {
+                self.postponed.push_back(session);
+            }
+            return Ok(());
+        }
         let mut budget = Budget { publishes: 1, bytes: BYTES_PER_RUN };
         self.serve_waiting(session, now, responder, &mut budget);
         Ok(())
@@ -417,7 +456,7 @@ impl Engine {
         // Part 4 §5.14.1.4, ReturnNotifications: further requests carry what did not fit.
         while let Some(ticket) = self.take_ticket(place, now.instant, responder) {
             let body_max = responder.body_len_max(ticket.connection);
-            let Some((message, events)) = self.create_message(place, now, body_max) else {
+            let Some((message, weight)) = self.create_message(place, now, body_max) else {
                 self.give_ticket_back(place, ticket);
                 if let Some(subscription) = self.subscription_mut(place) {
                     subscription.more_notifications = false;
@@ -446,7 +485,8 @@ impl Engine {
             } else {
                 self.hold(place, ticket, sequence_number);
             }
-            budget.spend(len + events as usize * EVENT_BYTES);
+            self.served_events.add(now.instant, weight);
+            budget.spend(len + weight as usize * WEIGHT_BYTES);
             if !more || budget.is_spent() {
                 break;
             }

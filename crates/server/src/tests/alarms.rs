@@ -353,7 +353,8 @@ fn neither_a_storm_nor_a_refresh_makes_a_turn_long() {
     (1..=ALARMS).for_each(|number| set(&mut server, number, 85.0));
     let storm = longest_turns(&mut server, core::time::Duration::from_secs(1));
     assert!(storm.0 > 250 && storm.0 < 600, "{storm:?} of {} items asked", ALARMS * 20);
-    assert!(storm.1 > 16 && storm.1 <= 2 * 32, "{storm:?}");
+    // They share the fields that are written: copying those of 512 events takes as long as writing 32.
+    assert!(storm.1 > 16 && storm.1 <= 2 * 512, "{storm:?}");
     let mut client = server.session();
     let id = subscription(&mut client, &mut server);
     let wanted = item(SERVER, parameters(&filter(&FIELDS), 2_000));

@@ -125,7 +125,7 @@ pub(super) fn next(client: &mut Client, server: &mut Server) -> Vec<(u32, Vec<Va
     client.response::<PublishResponse>(request).map_or_else(Vec::new, |response| events(&response.unwrap()))
 }
 
-fn events(response: &PublishResponse) -> Vec<(u32, Vec<Variant>)> {
+pub(super) fn events(response: &PublishResponse) -> Vec<(u32, Vec<Variant>)> {
     let blocks = &response.notification_message.notification_data;
     let lists = blocks.iter().filter_map(|block| block.decode::<EventNotificationList>().ok());
     lists.flat_map(|list| list.events).map(|event| (event.client_handle, event.event_fields)).collect()

@@ -27,6 +27,7 @@ mod node_management;
 mod query;
 mod secured;
 mod session;
+mod shared_events;
 mod system_events;
 mod transfer;
 mod truth;

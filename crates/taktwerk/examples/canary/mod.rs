@@ -15,6 +15,10 @@ pub(crate) fn percentile(latencies: &mut [Duration], share: f64) -> Duration {
     latencies.get(at.min(latencies.len().saturating_sub(1))).copied().unwrap_or_default()
 }
 
+/// The name of its thread.
+#[allow(dead_code)] // not every example looks it up
+pub(crate) const NAME: &str = "canary";
+
 /// A client in a thread of its own that reads one value again and again, as a client on another machine would: the clients
 /// that take events would otherwise delay it, not the server.
 pub(crate) struct Canary {
@@ -25,7 +29,9 @@ impl Canary {
     pub(crate) fn start(url: String) -> Self {
         let latencies = Arc::<Mutex<Vec<Duration>>>::default();
         let found = Arc::clone(&latencies);
-        std::thread::spawn(move || {
+        // It has a name so that its waits for a CPU can be looked up. Without the thread nothing is found, which `take` tells.
+        let thread = std::thread::Builder::new().name(NAME.to_owned());
+        let _ = thread.spawn(move || {
             let read = async {
                 let client = Client::builder(&url).unsecured().connect().await?;
                 loop {
@@ -50,6 +56,7 @@ impl Canary {
 }
 
 /// This thread, and those that it starts, yield to the server and the canary: what they do belongs to other machines.
+#[allow(dead_code)] // not every example needs it
 pub(crate) fn yield_to_others() -> Result<()> {
     Ok(rustix::process::setpriority_process(Some(rustix::thread::gettid()), 19)?)
 }

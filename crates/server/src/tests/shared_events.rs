@@ -32,7 +32,7 @@ enum Step {
     Raise(bool, u16),
     /// The item gets another filter.
     Modify(usize, Wanted),
-    /// The client takes what there is.
+    /// The clients take what there is, this one first.
     Take(usize),
 }
 
@@ -189,11 +189,18 @@ proptest! {
                     assert_eq!(results[0].status_code, StatusCode::GOOD);
                     model.wanted = wanted;
                     // Events that are still on their way are decided about by the filter from before; all that wait are told
-                    // with the fields of the new one.
-                    let number = model.client;
-                    take(number, &mut clients, &mut server, &mut models);
+                    // with the fields of the new one. Others are answered meanwhile, with those that they have now.
+                    for number in 0..clients.len() {
+                        take(number, &mut clients, &mut server, &mut models);
+                    }
                 }
-                Step::Take(client) => take(client, &mut clients, &mut server, &mut models),
+                Step::Take(first) => {
+                    // Time passes, so that the others are answered too.
+                    for number in 0..clients.len() {
+                        let number = (first + number) % clients.len();
+                        take(number, &mut clients, &mut server, &mut models);
+                    }
+                }
             }
         }
         for number in 0..clients.len() {

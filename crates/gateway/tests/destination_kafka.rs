@@ -4,6 +4,7 @@
 #![cfg(feature = "kafka")]
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and says what it skips
 
+mod authority;
 mod counting;
 mod stand;
 
@@ -35,26 +36,30 @@ fn java(jars: &Path) -> Command {
 }
 
 impl Broker {
-    /// `None` if it is not installed.
-    fn start(folder: &Path, port: u16) -> Option<Self> {
+    /// `None` if it is not installed. The listener of clients has a protocol; `more` is added to the configuration, and `users`
+    /// to the arguments that format the log.
+    fn start(folder: &Path, port: u16, protocol: &str, more: &str, users: &[&str]) -> Option<Self> {
         let jars = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers/kafka");
         let has_java = Command::new("java").arg("-version").stderr(Stdio::null()).status().is_ok();
         if !has_java || !jars.is_dir() {
             println!("skipped: Kafka is not installed (Java, and GATEWAY_INSTALL=1 interop/gateway.sh)");
             return None;
         }
+        let host = if protocol == "PLAINTEXT" { "127.0.0.1" } else { "localhost" };
         let (file, controller) = (folder.join("server.properties"), free_port());
         let text = format!(
             "process.roles=broker,controller\nnode.id=1\ncontroller.quorum.voters=1@127.0.0.1:{controller}\n\
-             listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}\n\
-             advertised.listeners=PLAINTEXT://127.0.0.1:{port}\ncontroller.listener.names=CONTROLLER\n\
+             listeners={protocol}://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}\n\
+             advertised.listeners={protocol}://{host}:{port}\ncontroller.listener.names=CONTROLLER\n\
+             listener.security.protocol.map={protocol}:{protocol},CONTROLLER:PLAINTEXT\n\
+             inter.broker.listener.name={protocol}\n\
              log.dirs={}\nauto.create.topics.enable=false\noffsets.topic.replication.factor=1\n\
-             message.max.bytes=20000\n",
+             message.max.bytes=20000\n{more}",
             folder.join("log").display()
         );
         std::fs::write(&file, text).unwrap();
         let format = ["kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c"];
-        assert!(java(&jars).args(format).arg(&file).status().unwrap().success());
+        assert!(java(&jars).args(format).arg(&file).args(users).status().unwrap().success());
         let child = java(&jars).arg("kafka.Kafka").arg(&file).spawn().unwrap();
         Some(Self { child, jars, file })
     }
@@ -98,7 +103,7 @@ async fn read(client: &Client, partition: i32) -> Vec<(String, String, serde_jso
 async fn values_reach_a_broker_that_is_killed_in_order_of_their_tags() {
     let folder = tempfile::tempdir().unwrap();
     let port = free_port();
-    let Some(mut broker) = Broker::start(folder.path(), port) else { return };
+    let Some(mut broker) = Broker::start(folder.path(), port, "PLAINTEXT", "", &[]) else { return };
     let second = counting::source(LAST).replace("Count", "Other").replace("counter", "second");
     let long = r#"printf '{\"name\":\"Long\",\"value\":\"%030000d\"}\\n' 0; exec sleep 1000"#;
     let text = format!(
@@ -147,4 +152,69 @@ async fn values_reach_a_broker_that_is_killed_in_order_of_their_tags() {
     }
     stand.end().await;
     tokio::time::timeout(Duration::from_secs(10), async { broker.kill() }).await.unwrap();
+}
+
+/// What a broker has to know of users and certificates.
+fn secured(signed: &authority::Signed) -> String {
+    let line = |pem: &str| pem.trim().replace('\n', "\\n");
+    let (listener, modules) = ("listener.name.sasl_ssl", "org.apache.kafka.common.security");
+    let scram = |number: u32| {
+        format!("{listener}.scram-sha-{number}.sasl.jaas.config={modules}.scram.ScramLoginModule required;\n")
+    };
+    format!(
+        "sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512\nsasl.mechanism.inter.broker.protocol=PLAIN\n\
+         {listener}.plain.sasl.jaas.config={modules}.plain.PlainLoginModule required username=\"gateway\" \
+         password=\"secret\" user_gateway=\"secret\";\n{}{}\
+         ssl.keystore.type=PEM\nssl.keystore.certificate.chain={}\nssl.keystore.key={}\nssl.truststore.type=PEM\n\
+         ssl.truststore.certificates={}\n",
+        scram(256),
+        scram(512),
+        line(&signed.certificate),
+        line(&signed.key),
+        line(&signed.authority)
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn users_get_in_by_each_mechanism_over_tls() {
+    let folder = tempfile::tempdir().unwrap();
+    let (port, signed) = (free_port(), authority::sign("right"));
+    let users =
+        ["SCRAM-SHA-256", "SCRAM-SHA-512"].map(|name| format!("{name}=[name=gateway,password=secret]"));
+    let users = ["--add-scram", &users[0], "--add-scram", &users[1]];
+    let broker = Broker::start(folder.path(), port, "SASL_SSL", &secured(&signed), &users);
+    let Some(_broker) = broker else { return };
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let (ca, right, wrong) =
+        (file("ca.pem", &signed.authority), file("right", "secret\n"), file("wrong", "guess\n"));
+    let text = |mechanism: &str, password: &str| {
+        format!(
+            "{}[[destination]]\nname = \"kafka\"\ntype = \"kafka\"\nbrokers = [\"localhost:{port}\"]\ntls = true\n\
+             ca_file = {ca:?}\nuser = \"gateway\"\npassword_file = {password:?}\nmechanism = \"{mechanism}\"\n\
+             topic = \"{mechanism}\"\npartitions = 1\nqueue = {:?}\nretry = \"50 ms\"\nretry_max = \"500 ms\"\n\
+             deadline = \"20 s\"\n",
+            counting::source(50),
+            folder
+                .path()
+                .join(format!("{mechanism}-{}.db", password.ends_with("right")))
+                .display()
+                .to_string(),
+        )
+    };
+    for mechanism in ["plain", "scram-sha-256", "scram-sha-512"] {
+        let stand = Stand::new(&text(mechanism, &right)).await;
+        stand.until_destination("kafka", |view| view.counters.sent >= 50).await;
+        stand.end().await;
+    }
+    let stand = Stand::new(&text("scram-sha-512", &wrong)).await;
+    let is_refused = |error: &Option<String>| {
+        error.as_ref().is_some_and(|error| error.to_lowercase().contains("authentication"))
+    };
+    stand.until_destination("kafka", |view| is_refused(&view.counters.last_error)).await;
+    assert_eq!(stand.destination("kafka").counters.sent, 0);
+    stand.end().await;
 }

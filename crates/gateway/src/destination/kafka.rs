@@ -122,12 +122,12 @@ impl KafkaSink {
 
     /// Connects, and finds the partitions of the topic.
     async fn connect(&self) -> Result<Vec<PartitionClient>, Fault> {
-        // The library tries again by itself. This leaves time to say why it failed.
+        // The library tries again by itself, and counts only its pauses. This leaves time to say why it failed.
         let backoff = BackoffConfig {
             init_backoff: Duration::from_millis(50),
             max_backoff: Duration::from_secs(1),
             base: 2.0,
-            deadline: Some(self.deadline / 2),
+            deadline: Some(self.deadline / 4),
         };
         let mut builder =
             ClientBuilder::new(self.brokers.clone()).client_id("taktwerk-gateway").backoff_config(backoff);

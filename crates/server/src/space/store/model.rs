@@ -270,9 +270,8 @@ fn every_write_of_a_recorded_slot_is_taken_in_order() {
         let writing = thread::spawn(move || {
             put(&writer, 1);
             put(&writer, 2);
-            put(&writer, 3);
         });
-        let mut queued = |store: &SlotStore, last: &mut u32| {
+        let queued = |store: &SlotStore, last: &mut u32| {
             while let Some(queued) = store.pop_queued(recorder) {
                 if queued.value.is_after(*last) {
                     assert_eq!(queued.value.write, *last + 1, "a write is missing");

@@ -86,13 +86,11 @@ impl Recorder {
     /// values were overwritten before they were taken, which costs their writers: call it more often then. `give_way` is
     /// called every few hundred values, to let others run.
     pub fn take(&mut self, now: UtcTime, out: &mut Vec<Recorded>, give_way: fn()) -> usize {
-        for registration in self.space.take_registrations() {
-            self.watch(registration, now, out);
-        }
+        self.watch_registered(now, out);
         let mut overwritten = self.take_queued(now, out, give_way);
         // A page that is not known would lose its mark for good.
         self.pages.extend(self.store.pages_from(self.pages.len()));
-        // Behind values that are still in the queue, or found no room in it.
+        // Behind values that are still in the queue, or found no room in it, or of Variables that are not known yet.
         let mut behind: Vec<(u32, Snapshot)> = Vec::new();
         let Self { store, shard, pages, watched, by_slot, .. } = self;
         store.take_dirty_pages(*shard, pages.len(), |number| {
@@ -100,8 +98,11 @@ impl Recorder {
             give_way();
             page.take_dirty(*shard, |at| {
                 let slot = (number * PAGE_SLOTS + at) as u32;
-                let Some(state) = find(watched, by_slot, slot) else { return };
                 let newest = page.read(slot);
+                let Some(state) = find(watched, by_slot, slot) else {
+                    // Registered since the call began. The mark does not come again.
+                    return behind.push((slot, newest));
+                };
                 if newest.write == state.seen.wrapping_add(1) {
                     page.note_taken(slot, newest.write);
                     state.seen = newest.write;
@@ -156,6 +157,10 @@ impl Recorder {
     }
 
     fn take_one(&mut self, slot: u32, value: &Snapshot, now: UtcTime, out: &mut Vec<Recorded>) {
+        if find(&mut self.watched, &self.by_slot, slot).is_none() {
+            // A slot is registered under the lock under which its writes begin to come.
+            self.watch_registered(now, out);
+        }
         let Some(state) = find(&mut self.watched, &self.by_slot, slot) else { return };
         if !value.is_after(state.seen) {
             return;
@@ -169,6 +174,12 @@ impl Recorder {
             }
         }
         state.record(value, now, out);
+    }
+
+    fn watch_registered(&mut self, now: UtcTime, out: &mut Vec<Recorded>) {
+        for registration in self.space.take_registrations() {
+            self.watch(registration, now, out);
+        }
     }
 
     fn watch(&mut self, registration: Registration, now: UtcTime, out: &mut Vec<Recorded>) {

@@ -69,6 +69,51 @@ fn every_write_is_taken_once_and_others_are_not() {
     assert_eq!((recorder.variables(), recorder.lost()), (2, 0));
 }
 
+thread_local! {
+    /// What others do when the recorder gives way.
+    static MEANWHILE: core::cell::RefCell<Option<Box<dyn FnOnce()>>> = const { core::cell::RefCell::new(None) };
+}
+
+fn give_way() {
+    let meanwhile = MEANWHILE.with_borrow_mut(Option::take);
+    meanwhile.into_iter().for_each(|act| act());
+}
+
+/// The recorder meets writes of variables that were not to be recorded yet when it began.
+#[test]
+fn nothing_is_lost_of_a_variable_that_becomes_recorded_while_the_recorder_looks() {
+    for (queued, writes) in [(false, 1), (false, 3), (true, 1), (true, 3)] {
+        let space = space(64);
+        let mut recorder = Recorder::new(&space).unwrap();
+        space.set_history_store(Arc::new(MemoryStore::new(10)));
+        let (one, other) = (add(&space, 1), add(&space, 2));
+        space.historize(&one, false, Rule::default(), time(0)).unwrap();
+        taken(&mut recorder);
+        let handle = space.variable(&one).unwrap();
+        // It gives way before it looks at slots, and at the queue if there is something in it.
+        (0..=i64::from(queued)).for_each(|at| handle.set_at(7.0, time(at)));
+        let begins = Arc::clone(&space);
+        MEANWHILE.set(Some(Box::new(move || {
+            let handle = begins.variable(&other).unwrap();
+            handle.set_at(0.0, time(10));
+            begins.historize(&other, false, Rule::default(), time(0)).unwrap();
+            (1..=writes).for_each(|at| handle.set_at(at as f64, time(10 + at)));
+        })));
+        let mut out = Vec::new();
+        for _ in 0..3 {
+            recorder.take(time(0), &mut out, give_way);
+        }
+        let of_other: Vec<_> = out
+            .iter()
+            .filter(|one| &*one.node == "nsu=urn:test;i=2")
+            .map(|one| one.value.value.as_f64())
+            .collect();
+        let expected: Vec<_> = (0..=writes).map(|at| Some(at as f64)).collect();
+        assert_eq!(of_other, expected, "queued: {queued}");
+        assert_eq!(recorder.lost(), 0);
+    }
+}
+
 #[test]
 fn what_finds_no_room_is_counted_and_marked() {
     let space = space(4);

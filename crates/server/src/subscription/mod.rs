@@ -102,6 +102,8 @@ pub(crate) struct Engine {
     /// What the requests of this turn were answered with, and the sessions whose requests wait for the next one.
     served_events: ServedEvents,
     postponed: VecDeque<SessionKey>,
+    /// Whether the last run served timers before them.
+    timers_first: bool,
     /// For sessions that have no account of their own.
     account: Arc<Account>,
     /// Predicts the CPU of what clients ask for, if that is wanted.
@@ -190,6 +192,7 @@ impl Engine {
             filters: SharedFilters::default(),
             served_events: ServedEvents::default(),
             postponed: VecDeque::new(),
+            timers_first: false,
             account,
             headroom: None,
             pages: Vec::new(),

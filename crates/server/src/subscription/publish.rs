@@ -163,12 +163,10 @@ impl Engine {
             let Some((place, at)) = self.event_items.next_waiting() else { break };
             self.cycle_if_due(place, at, now, responder, &mut budget);
         }
-        while !budget.is_spent() {
-            let Some(session) = self.postponed.pop_front() else { break };
-            if let Some(Some(queue)) = self.queues.get_mut(session.0 as usize) {
-                queue.is_postponed = false;
-            }
-            self.serve_waiting(session, now, responder, &mut budget);
+        // Who reads events without an end would keep the timers of others waiting, and these him: they take turns.
+        self.timers_first = !self.timers_first;
+        if !self.timers_first {
+            self.serve_postponed(now, responder, &mut budget);
         }
         while !budget.is_spent() {
             let Some((at, due)) = self.timers.pop(now.instant) else { break };
@@ -194,6 +192,33 @@ impl Engine {
                     self.cycle(place, now, responder, &mut budget);
                 }
             }
+        }
+        self.serve_postponed(now, responder, &mut budget);
+    }
+
+    /// Serves the sessions whose requests have waited for this run. Those with more requests than it has room for wait on.
+    fn serve_postponed(&mut self, now: Now, responder: &mut dyn Responder, budget: &mut Budget) {
+        while !budget.is_spent() {
+            let Some(session) = self.postponed.pop_front() else { return };
+            if let Some(Some(queue)) = self.queues.get_mut(session.0 as usize) {
+                queue.is_postponed = false;
+            }
+            self.serve_waiting(session, now, responder, budget);
+            if budget.is_spent()
+                && let Some(place) = self.most_urgent(session)
+                && self.has_ticket(place, now.instant, responder)
+            {
+                self.postpone(session);
+            }
+        }
+    }
+
+    /// Lets a session's requests wait for the next run.
+    fn postpone(&mut self, session: SessionKey) {
+        if let Some(Some(queue)) = self.queues.get_mut(session.0 as usize)
+            && !core::mem::replace(&mut queue.is_postponed, true)
+        {
+            self.postponed.push_back(session);
         }
     }
 
@@ -351,9 +376,7 @@ impl Engine {
             }
         }
         if self.served_events.are_enough(now.instant) {
-            if !core::mem::replace(&mut queue.is_postponed, true) {
-                self.postponed.push_back(session);
-            }
+            self.postpone(session);
             return Ok(());
         }
         let mut budget = Budget { publishes: 1, bytes: BYTES_PER_RUN };

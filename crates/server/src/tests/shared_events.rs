@@ -1,7 +1,11 @@
 //! Items with equal filters share what their filter answers and the fields that are written. A client must not notice.
 
-use super::events::{AREA, create, events, filter, item, parameters, plant, severity_at_least, subscription};
-use super::flow::publish;
+use super::attribute::{add, variable};
+use super::events::{
+    AREA, create, events, filter, item, parameters, plant, raise, severities, severity_at_least,
+    subscription, watching,
+};
+use super::flow::{publish, subscribe};
 use super::*;
 use crate::NewEvent;
 use proptest::prelude::*;
@@ -11,7 +15,7 @@ use schema::{
     PublishResponse,
 };
 use std::collections::VecDeque;
-use taktwerk_types::{LocalizedText, Variant};
+use taktwerk_types::{BuiltInType, LocalizedText, Variant};
 
 const SERVER: NodeId = NodeId::numeric(0, object_ids::SERVER);
 const PUMP: NodeId = NodeId::numeric(1, 101);
@@ -92,6 +96,18 @@ struct Reader {
     requests: VecDeque<u32>,
 }
 
+fn drain_both(one: &mut Client, other: &mut Client, server: &mut Server) {
+    while let Some(id) = server.shard.poll_transmit() {
+        let bytes = server.shard.unsent(id).to_vec();
+        server.shard.sent(id, bytes.len());
+        for client in [&mut *one, &mut *other] {
+            if client.connection == id {
+                client.deliver(&bytes, server.now.instant);
+            }
+        }
+    }
+}
+
 /// Gives each client what the server has sent to it.
 fn drain(readers: &mut [Reader], server: &mut Server) {
     while let Some(id) = server.shard.poll_transmit() {
@@ -130,6 +146,68 @@ fn take(number: usize, readers: &mut [Reader], server: &mut Server, items: &mut 
             told.iter().filter(|(of, _)| *of == handle).map(|(_, fields)| fields.clone()).collect();
         assert_eq!(of_item, item.expected(), "item {handle}: {:?}", item.wanted);
     }
+}
+
+/// Without time passing: no publishing timer helps.
+#[test]
+fn requests_that_wait_for_the_next_turn_are_all_answered_then() {
+    let mut server = Server::new();
+    plant(&server.space);
+    let (mut client, _, _) = watching(&mut server, AREA, &filter(&["Severity"]));
+    (1..=100).for_each(|severity| raise(&server, PUMP, severity));
+    server.pass(Duration::from_millis(250));
+    let requests: Vec<u32> = (0..4).map(|_| publish(&mut client, &mut server)).collect();
+    server.pass(Duration::ZERO);
+    client.drain(&mut server);
+    let told: Vec<_> = requests
+        .iter()
+        .filter_map(|request| client.response::<PublishResponse>(*request))
+        .flat_map(|response| events(&response.unwrap()))
+        .collect();
+    assert_eq!(severities(&told), (1..=100u16).map(Variant::from).collect::<Vec<_>>());
+}
+
+#[test]
+fn who_reads_many_events_does_not_keep_others_waiting() {
+    let mut server = Server::new();
+    plant(&server.space);
+    add(&server, variable(1, BuiltInType::Double, 1.0));
+    let mut reader = server.session();
+    let id = subscription(&mut reader, &mut server);
+    // With filters of their own: each event is written for each of them.
+    for least in 1..=10 {
+        let filter = EventFilter { where_clause: severity_at_least(least), ..filter(&["Severity"]) };
+        create(&mut reader, &mut server, id, item(AREA, parameters(&filter, 0)));
+    }
+    let mut other = server.session();
+    subscribe(&mut other, &mut server, NodeId::numeric(1, 1));
+    for _ in 0..10 {
+        (0..50).for_each(|_| raise(&server, PUMP, 500));
+        server.pass(Duration::from_millis(20));
+    }
+    let initial = publish(&mut other, &mut server);
+    server.pass(Duration::from_millis(200));
+    drain_both(&mut reader, &mut other, &mut server);
+    assert!(other.response::<PublishResponse>(initial).is_some());
+    server.space.variable(&NodeId::numeric(1, 1)).unwrap().set_at(2.0, server.now.utc);
+    let waits = publish(&mut other, &mut server);
+    let (mut turns, mut read) = (0, 0);
+    loop {
+        for _ in 0..3 {
+            publish(&mut reader, &mut server);
+        }
+        server.now.instant = server.now.instant + Duration::from_millis(2);
+        server.shard.timer(server.now);
+        let before = reader.responses.len();
+        drain_both(&mut reader, &mut other, &mut server);
+        read += usize::from(reader.responses.len() > before);
+        turns += 1;
+        if other.response::<PublishResponse>(waits).is_some() {
+            break;
+        }
+        assert!(turns < 60, "others wait for as long as somebody reads");
+    }
+    assert!(read + 1 >= turns, "the reader had enough to read: {read} of {turns}");
 }
 
 proptest! {

@@ -41,7 +41,11 @@ pub struct Learnt {
 
 /// The types of other servers. They stay as long as the gateway runs: several sources may have them.
 #[derive(Debug)]
-pub struct Catalogue(Mutex<State>);
+pub struct Catalogue {
+    state: Mutex<State>,
+    /// Held by the one that finds out what is missing and adds it.
+    turn: Mutex<()>,
+}
 
 #[derive(Debug)]
 struct State {
@@ -52,13 +56,19 @@ struct State {
 impl Default for Catalogue {
     fn default() -> Self {
         let importer = Importer::new(TypeDictionary::namespace_zero());
-        Self(Mutex::new(State { importer, learnt: Learnt::default() }))
+        Self { state: Mutex::new(State { importer, learnt: Learnt::default() }), turn: Mutex::default() }
     }
 }
 
 impl Catalogue {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// To be held from looking which nodes are missing until they are added: two sources may bring the same ones at once. It
+    /// blocks while another source adds its types.
+    pub fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether a node has been looked at.

@@ -170,11 +170,14 @@ async fn events_have_the_type_of_the_mirrored_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_sources_share_the_types_that_both_have() {
-    let (first, second) = (machines(), machines());
-    let text = source(&first) + &source(&second).replace("\"up\"", "\"two\"");
-    let stand = Stand::new(&text).await;
-    for name in ["up", "two"] {
+async fn sources_share_the_types_that_several_have() {
+    // So many that some of them bring the same types at the same moment.
+    let names = ["up", "two", "three", "four", "five", "six"];
+    let all = names.map(|_| machines());
+    let texts =
+        names.iter().zip(&all).map(|(name, one)| source(one).replace("\"up\"", &format!("\"{name}\"")));
+    let stand = Stand::new(&texts.collect::<String>()).await;
+    for name in names {
         stand.value(&format!("{name}/Press/Mode"), 1i32).await;
         let errors = stand.source(name).statistics;
         assert_eq!(errors.errors, 0, "{errors:?}");

@@ -15,10 +15,12 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Version of the tables, in SQLite's `user_version`.
 const VERSION: i32 = 1;
+/// How long one program waits for another to let go of the file.
+const BUSY: Duration = Duration::from_secs(20);
 
 const TABLES: &str = "
     CREATE TABLE run (
@@ -233,6 +235,23 @@ fn now_ms() -> i64 {
         .unwrap_or(0)
 }
 
+/// Switches to write-ahead logging. SQLite does not wait for others with this, whatever the timeout: two programs that open a new
+/// file at the same moment would get in each other's way.
+fn write_ahead(connection: &Connection) -> Result<(), rusqlite::Error> {
+    let end = Instant::now() + BUSY;
+    loop {
+        let error = match connection.pragma_update(None, "journal_mode", "WAL") {
+            Ok(()) => return Ok(()),
+            Err(error) => error,
+        };
+        let is_busy = error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy);
+        if !is_busy || Instant::now() >= end {
+            return Err(error);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 impl Store {
     /// Opens the file, or makes it.
     ///
@@ -245,7 +264,7 @@ impl Store {
         }
         let failed = |source| StoreError::Sqlite { path: path.to_owned(), source };
         let mut connection = Connection::open(path).map_err(failed)?;
-        connection.busy_timeout(Duration::from_secs(20)).map_err(failed)?;
+        connection.busy_timeout(BUSY).map_err(failed)?;
         // Looked at before anything is changed in it, its journal included.
         let tables = "SELECT (SELECT user_version FROM pragma_user_version), COUNT(*) FROM sqlite_master";
         let (version, tables): (i32, i64) =
@@ -254,7 +273,7 @@ impl Store {
             return Err(StoreError::Foreign { path: path.to_owned() });
         }
         // With write-ahead logging, a reader sees whole transactions while a run is being written.
-        connection.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
+        write_ahead(&connection).map_err(failed)?;
         connection.pragma_update(None, "synchronous", "NORMAL").map_err(failed)?;
         let transaction =
             connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(failed)?;
@@ -596,6 +615,25 @@ mod tests {
         let mut one = Measurement::from_document("e", condition, 3, json!({"a": {"b": 1.5}}));
         one.histograms.insert("latency".into(), times);
         one
+    }
+
+    #[test]
+    fn many_can_open_a_new_file_at_the_same_moment() {
+        let directory = tempfile::tempdir().unwrap();
+        for round in 0..20 {
+            let path = directory.path().join(format!("{round}.sqlite"));
+            let begin = std::sync::Barrier::new(4);
+            std::thread::scope(|scope| {
+                let open = || {
+                    begin.wait();
+                    Store::open(&path).map(|_| ()).map_err(|error| error.to_string())
+                };
+                let all: Vec<_> = (0..4).map(|_| scope.spawn(open)).collect();
+                for one in all {
+                    assert_eq!(one.join().unwrap(), Ok(()));
+                }
+            });
+        }
     }
 
     #[test]

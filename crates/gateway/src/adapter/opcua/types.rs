@@ -265,6 +265,7 @@ fn arguments(value: &Variant) -> Option<Vec<Argument>> {
 
 /// Adds what was found.
 fn add(plant: &Plant, namespaces: &[UaString], target: &str, mut found: Found) -> Result<(), Fault> {
+    let _turn = plant.catalogue().turn();
     for node in &found.nodes {
         if let Some(uri) = namespaces.get(usize::from(node.node_id.namespace_index)) {
             plant.space().add_namespace(uri.as_str());

@@ -13,6 +13,8 @@ use tokio::time::Instant;
 
 /// How long gateways that are removed are remembered.
 const FORGOTTEN: Duration = Duration::from_secs(3600);
+/// Longest lease that a gateway has, three times the longest time between two rounds. What says more is none.
+const LEASE_MAX: Duration = Duration::from_secs(3);
 
 /// A write of a key that fails if its revision is another one. Revision 0 is that of a key that was never written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -150,7 +152,12 @@ impl Registry {
     }
 
     fn seen_member(&mut self, id: &str, value: &str, revision: u64, now: Instant) {
-        let lease_time = value.parse().ok().map(Duration::from_millis);
+        // What nobody of the group has written may be anything. It does not end leases at once, for their owner may not know
+        // yet, and does not keep them for ever.
+        let lease_time = match value {
+            "" => None,
+            _ => Some(value.parse().map_or(LEASE_MAX, |millis| Duration::from_millis(millis).min(LEASE_MAX))),
+        };
         if id == self.id && revision > self.revision && lease_time.is_none() {
             // Nothing is asked any more. The next renewal fails, and says what to do.
             self.until = None;
@@ -355,5 +362,26 @@ mod tests {
         }
         assert!(registry.held().0.is_empty());
         assert_eq!(registry.give_back("s"), None);
+    }
+
+    #[test]
+    fn rubbish_in_the_bucket_does_not_keep_sources_for_ever() {
+        let now = Instant::now();
+        let mut registry = joined(now);
+        registry.seen("g.gateway.b", "99999999999999", 2, now);
+        registry.seen("g.source.s", "b", 3, now);
+        let late = now + LEASE_MAX;
+        assert_eq!(registry.lapsed(&BTreeSet::new(), late).len(), 1);
+        // A gateway whose key is overwritten has its leases until they expire: it may not know yet.
+        let mut registry = joined(now);
+        registry.seen("g.gateway.b", "1000", 2, now);
+        registry.seen("g.source.s", "b", 3, now);
+        registry.seen("g.gateway.b", "rubbish", 4, now);
+        assert_eq!(registry.decide(&["s".to_owned()], now + LEASE).0, []);
+        assert_eq!(registry.lapsed(&BTreeSet::new(), now + LEASE_MAX).len(), 1);
+        // The own key: the leases go on.
+        registry.seen("g.source.t", "a", 5, now);
+        registry.seen("g.gateway.a", "rubbish", 6, now);
+        assert!(registry.held().0.contains("t"));
     }
 }

@@ -2,11 +2,11 @@
 
 use super::bits::{Bits, DATA_MAX, Meaning};
 use can_dbc::{
-    AttributeValue, ByteOrder, Dbc, MessageId, MultiplexIndicator, NumericValue, SignalExtendedValueType,
-    ValueType,
+    AttributeValue, ByteOrder, Comment, Dbc, ExtendedMultiplex, MessageId, MultiplexIndicator, NumericValue,
+    SignalExtendedValueType, ValDescription, ValueDescription, ValueType,
 };
 use core::time::Duration;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use taktwerk_types::{BuiltInType, Variant};
 
 /// Largest file in bytes.
@@ -80,7 +80,8 @@ impl Network {
         };
         let text = text.trim_start_matches('\u{feff}');
         let dbc = Dbc::try_from(text).map_err(|error| error.to_string())?;
-        Ok(Self { messages: dbc.messages.iter().map(|message| Message::of(&dbc, message)).collect() })
+        let index = Index::new(&dbc);
+        Ok(Self { messages: dbc.messages.iter().map(|message| Message::of(&dbc, &index, message)).collect() })
     }
 
     /// The position of a message.
@@ -90,40 +91,81 @@ impl Network {
     }
 }
 
+/// What a file says of signals, by message and name. The first entry counts.
+struct Index<'a> {
+    comments: HashMap<(MessageId, &'a str), &'a str>,
+    labels: HashMap<(MessageId, &'a str), &'a [ValDescription]>,
+    types: HashMap<(MessageId, &'a str), SignalExtendedValueType>,
+    switches: HashMap<(MessageId, &'a str), &'a ExtendedMultiplex>,
+}
+
+impl<'a> Index<'a> {
+    fn new(dbc: &'a Dbc) -> Self {
+        // In reverse, as what comes later replaces what was there.
+        let comments = dbc.comments.iter().rev().filter_map(|it| match it {
+            Comment::Signal { message_id, name, comment } => Some(((*message_id, &**name), &**comment)),
+            _ => None,
+        });
+        let labels = dbc.value_descriptions.iter().rev().filter_map(|it| match it {
+            ValueDescription::Signal { message_id, name, value_descriptions } => {
+                Some(((*message_id, &**name), &**value_descriptions))
+            }
+            ValueDescription::EnvironmentVariable { .. } => None,
+        });
+        let types = dbc.signal_extended_value_type_list.iter().rev();
+        let types = types.map(|it| ((it.message_id, &*it.signal_name), it.signal_extended_value_type));
+        let switches = dbc.extended_multiplex.iter().rev();
+        Self {
+            comments: comments.collect(),
+            labels: labels.collect(),
+            types: types.collect(),
+            switches: switches.map(|it| ((it.message_id, &*it.signal_name), it)).collect(),
+        }
+    }
+}
+
 impl Message {
-    fn of(dbc: &Dbc, message: &can_dbc::Message) -> Self {
+    fn of(dbc: &Dbc, index: &Index<'_>, message: &can_dbc::Message) -> Self {
         let len = usize::try_from(message.size).unwrap_or(DATA_MAX).min(DATA_MAX);
-        let mut signals: Vec<Signal> =
-            message.signals.iter().filter_map(|signal| Signal::of(dbc, message.id, signal, len)).collect();
-        let positions: HashMap<String, usize> =
-            signals.iter().enumerate().rev().map(|(at, signal)| (signal.name.clone(), at)).collect();
+        let mut names = HashSet::new();
+        let firsts = message.signals.iter().filter(|signal| names.insert(&*signal.name));
+        let mut found: Vec<(&can_dbc::Signal, Signal)> =
+            firsts.filter_map(|signal| Some((signal, Signal::of(index, message.id, signal, len)?))).collect();
         let is_switch =
             |signal: &&can_dbc::Signal| signal.multiplexer_indicator == MultiplexIndicator::Multiplexor;
-        let first = message.signals.iter().find(is_switch).and_then(|signal| positions.get(&signal.name));
-        for (signal, found) in message.signals.iter().filter_map(|it| Some((it, *positions.get(&it.name)?))) {
-            let extended = dbc.extended_multiplex.iter();
-            let mut extended =
-                extended.filter(|it| it.message_id == message.id && it.signal_name == signal.name);
-            let when = match (extended.next(), signal.multiplexer_indicator) {
-                (Some(extended), _) => positions.get(&extended.multiplexor_signal_name).map(|switch| When {
-                    switch: *switch,
-                    values: extended
-                        .mappings
-                        .iter()
-                        .map(|range| (range.min_value, range.max_value))
-                        .collect(),
-                }),
+        let first = message.signals.iter().find(is_switch).map(|signal| &*signal.name);
+        // The name of its switch, with the values; a switch that is not known is called nothing.
+        let switch_of = |signal: &can_dbc::Signal| {
+            let extended = index.switches.get(&(message.id, &*signal.name));
+            match (extended, signal.multiplexer_indicator) {
+                (Some(extended), _) => {
+                    let ranges = extended.mappings.iter().map(|range| (range.min_value, range.max_value));
+                    Some((&*extended.multiplexor_signal_name, ranges.collect()))
+                }
                 (
                     None,
                     MultiplexIndicator::MultiplexedSignal(value)
                     | MultiplexIndicator::MultiplexorAndMultiplexedSignal(value),
-                ) => first.map(|switch| When { switch: *switch, values: vec![(value, value)] }),
+                ) => Some((first.unwrap_or_default(), vec![(value, value)])),
                 (None, MultiplexIndicator::Plain | MultiplexIndicator::Multiplexor) => None,
-            };
-            if let Some(signal) = signals.get_mut(found) {
-                signal.when = when;
+            }
+        };
+        // Without its switch, nothing says whether a signal is in a frame. It may be a switch itself.
+        loop {
+            let there: HashSet<&str> = found.iter().map(|(signal, _)| &*signal.name).collect();
+            let before = found.len();
+            found.retain(|(signal, _)| switch_of(signal).is_none_or(|(switch, _)| there.contains(switch)));
+            if found.len() == before {
+                break;
             }
         }
+        let positions: HashMap<&str, usize> =
+            found.iter().enumerate().map(|(at, (signal, _))| (&*signal.name, at)).collect();
+        let when = |signal| {
+            let (switch, values): (&str, Vec<(u64, u64)>) = switch_of(signal)?;
+            Some(When { switch: *positions.get(switch)?, values })
+        };
+        let signals = found.into_iter().map(|(signal, own)| Signal { when: when(signal), ..own }).collect();
         Self { id: message.id.raw(), name: message.name.clone(), len, cycle: cycle(dbc, message.id), signals }
     }
 
@@ -198,7 +240,11 @@ impl Message {
                 return Err(Unsendable::TooShort);
             }
         }
-        if found.bits.set(data, raw) { Ok(()) } else { Err(Unsendable::TooShort) }
+        if !found.bits.set(data, raw) {
+            return Err(Unsendable::TooShort);
+        }
+        // Its switches may have no such value, or stand in its bits: another signal would have the value.
+        if self.raw(signal, data) == Ok(Some(raw)) { Ok(()) } else { Err(Unsendable::OutOfRange) }
     }
 }
 
@@ -218,10 +264,11 @@ pub enum Unsendable {
 }
 
 impl Signal {
-    fn of(dbc: &Dbc, message: MessageId, signal: &can_dbc::Signal, len: usize) -> Option<Self> {
+    fn of(index: &Index<'_>, message: MessageId, signal: &can_dbc::Signal, len: usize) -> Option<Self> {
+        let key = (message, &*signal.name);
         let is_big_endian = signal.byte_order == ByteOrder::BigEndian;
         let bits = Bits::new(signal.start_bit, signal.size, is_big_endian, len)?;
-        let extended = dbc.extended_value_type_for_signal(message, &signal.name);
+        let extended = index.types.get(&key);
         let meaning = match (extended, signal.size, signal.value_type) {
             (Some(SignalExtendedValueType::IEEEfloat32Bit), 32, _) => Meaning::Float,
             (Some(SignalExtendedValueType::IEEEdouble64bit), 64, _) => Meaning::Double,
@@ -234,7 +281,7 @@ impl Signal {
             NumericValue::Double(value) => *value,
         };
         let range = (number(&signal.min), number(&signal.max));
-        let labels = dbc.value_descriptions_for_signal(message, &signal.name).unwrap_or_default();
+        let labels = index.labels.get(&key).copied().unwrap_or_default();
         Some(Self {
             name: signal.name.clone(),
             bits,
@@ -245,7 +292,7 @@ impl Signal {
             // [0|0] says that there is none.
             range: Some(range).filter(|(low, high)| low < high),
             unit: signal.unit.trim().to_owned(),
-            comment: dbc.signal_comment(message, &signal.name).map(str::to_owned),
+            comment: index.comments.get(&key).map(|comment| (*comment).to_owned()),
             labels: labels.iter().map(|label| (label.id, label.description.clone())).collect(),
             when: None,
         })
@@ -339,6 +386,9 @@ impl Signal {
             }
             (Meaning::Signed | Meaning::Unsigned, _) if !unscaled.is_finite() => Err(Unsendable::OutOfRange),
             (Meaning::Signed | Meaning::Unsigned, _) => fit(unscaled.round() as i128),
+            (Meaning::Float, _) if unscaled.is_finite() && (unscaled as f32).is_infinite() => {
+                Err(Unsendable::OutOfRange)
+            }
             (Meaning::Float, _) => Ok(u64::from((unscaled as f32).to_bits())),
             (Meaning::Double, _) => Ok(unscaled.to_bits()),
         }

@@ -13,14 +13,18 @@ use taktwerk_schema::ids::{object_type_ids, reference_type_ids};
 use taktwerk_schema::{
     Argument, BrowseDirection, NodeClass, ReferenceDescription, StructureDefinition, StructureType,
 };
-use taktwerk_types::{ArrayValues, ExtensionObject, LocalizedText, NodeId, QualifiedName, UaString, Variant};
+use taktwerk_types::{
+    ArrayValues, Encode, ExtensionObject, LocalizedText, NodeId, QualifiedName, UaString, Variant,
+};
 use tokio::task::spawn_blocking;
 
 /// Nodes that are asked about in one request.
 const BATCH: usize = 100;
 /// Nodes of types that are looked at for one mirror. The rest is left out.
 const NODES_MAX: usize = 20_000;
-/// How deep structures are nested.
+/// Bytes of what is kept of them.
+const BYTES_MAX: usize = 32 << 20;
+/// How many supertypes a DataType has.
 const DEPTH_MAX: usize = 20;
 /// What is read of each node.
 const ATTRIBUTES: [Attribute; 18] = [
@@ -87,7 +91,7 @@ pub(super) async fn learn(
     if is_cut {
         return Err(Fault::other(
             target,
-            format!("more than {NODES_MAX} nodes of types; the rest is left out"),
+            format!("more than {NODES_MAX} nodes or {BYTES_MAX} bytes of types; the rest is left out"),
         ));
     }
     Ok(())
@@ -105,10 +109,17 @@ async fn collect(client: &Client, plant: &Plant, seeds: BTreeSet<NodeId>) -> Res
     let mut found = Found::default();
     let mut seen = seeds.clone();
     let mut next: Vec<NodeId> = seeds.into_iter().collect();
+    let mut left = BYTES_MAX;
     while !next.is_empty() {
         let rest = next.split_off(next.len().min(BATCH));
         let mut wanted = Vec::new();
         for node in describe(client, &next, &hierarchical).await? {
+            let bytes = size(&node);
+            if bytes > left {
+                found.is_cut = true;
+                continue;
+            }
+            left -= bytes;
             needs(&node, &mut found, &mut wanted);
             found.nodes.push(node);
         }
@@ -140,10 +151,17 @@ async fn hierarchical(client: &Client) -> Result<HashSet<NodeId>, Error> {
         let results = client.browse_many(next.iter().cloned(), &options).await?;
         all.extend(next);
         let subtypes = results.into_iter().flatten().flatten();
-        next = subtypes.filter_map(|subtype| subtype.node_id.local().cloned()).collect();
-        next.retain(|node| !all.contains(node));
+        let subtypes = subtypes.filter_map(|subtype| subtype.node_id.local().cloned());
+        let new: BTreeSet<NodeId> = subtypes.filter(|node| !all.contains(node)).collect();
+        next = new.into_iter().take(NODES_MAX - all.len().min(NODES_MAX)).collect();
     }
     Ok(all)
+}
+
+/// About how many bytes a node is kept in.
+fn size(node: &ExportNode) -> usize {
+    let attributes: usize = node.attributes.values().map(|value| value.encode_to_vec().len()).sum();
+    attributes + 128 * node.references.len() + 256
 }
 
 /// Reads nodes with their references: all from them, and the hierarchical ones to them.
@@ -273,17 +291,19 @@ fn add(plant: &Plant, namespaces: &[UaString], target: &str, mut found: Found) -
     }
     let translation = Translation::new(namespaces, plant);
     let mut learnt = Learnt::default();
+    let forms = forms(&found, plant, &translation);
     for node in &found.nodes {
         let Some(here) = translation.here(&node.node_id) else { continue };
         if NodeClass(node.node_class) == NodeClass::DATA_TYPE {
-            let form = form(&found, plant, &translation, &node.node_id, 0);
-            learnt.forms.insert(here.clone(), form);
+            learnt.forms.extend(forms.get(&node.node_id).map(|form| (here.clone(), *form)));
         }
         learnt.nodes.insert(here);
     }
     for (encoding, data_type) in &found.encodings {
-        let form = form(&found, plant, &translation, data_type, 0);
-        if form == (Form::Structure { is_portable: true }) {
+        // An encoding of namespace 0 has a meaning already.
+        if encoding.namespace_index != 0
+            && forms.get(data_type) == Some(&Form::Structure { is_portable: true })
+        {
             learnt.encodings.extend(translation.here(encoding));
         }
     }
@@ -335,34 +355,87 @@ fn is_plain(value: &Variant) -> bool {
     }
 }
 
-/// What values of a DataType are like.
-fn form(found: &Found, plant: &Plant, translation: &Translation, data_type: &NodeId, depth: usize) -> Form {
+/// What values of the DataTypes that were found are like. A server chooses how they refer to each other, so each is looked at
+/// once: at first every structure is taken for portable, then those are not that have a field that is not.
+fn forms(found: &Found, plant: &Plant, translation: &Translation) -> HashMap<NodeId, Form> {
     let unknown = Form::Structure { is_portable: false };
-    if let Some(number) = data_type.ns0() {
-        return if is_plain_type(number) { Form::Plain } else { unknown };
-    }
-    if depth >= DEPTH_MAX {
-        return unknown;
-    }
-    if let Some(definition) = found.structures.get(data_type) {
-        let is_fixed =
-            [StructureType::STRUCTURE, StructureType::STRUCTURE_WITH_OPTIONAL_FIELDS, StructureType::UNION]
+    let mut forms = HashMap::new();
+    let mut users: HashMap<&NodeId, Vec<&NodeId>> = HashMap::new();
+    let mut foreign: Vec<&NodeId> = Vec::new();
+    let types = found.nodes.iter().filter(|node| NodeClass(node.node_class) == NodeClass::DATA_TYPE);
+    let types =
+        types.map(|node| &node.node_id).chain(found.structures.keys()).chain(found.encodings.values());
+    for data_type in types {
+        let is_portable = match shape(found, plant, translation, data_type) {
+            Shape::Known(form) => {
+                forms.insert(data_type.clone(), form);
+                continue;
+            }
+            Shape::Structure(id, definition) => {
+                let is_fixed = [
+                    StructureType::STRUCTURE,
+                    StructureType::STRUCTURE_WITH_OPTIONAL_FIELDS,
+                    StructureType::UNION,
+                ]
                 .contains(&definition.structure_type);
-        let is_portable = is_fixed
-            && definition.fields.iter().all(|field| {
-                // A structure that has itself as a field adds nothing new.
-                field.data_type == *data_type
-                    || form(found, plant, translation, &field.data_type, depth + 1).is_portable()
-            });
-        return Form::Structure { is_portable };
+                if id != data_type {
+                    users.entry(id).or_default().push(data_type);
+                }
+                let mut is_portable = is_fixed;
+                for field in &definition.fields {
+                    match shape(found, plant, translation, &field.data_type) {
+                        Shape::Known(form) => is_portable &= form.is_portable(),
+                        Shape::Structure(used, _) => users.entry(used).or_default().push(data_type),
+                    }
+                }
+                is_portable
+            }
+        };
+        forms.insert(data_type.clone(), Form::Structure { is_portable });
+        if !is_portable {
+            foreign.push(data_type);
+        }
     }
-    if found.enumerations.contains(data_type) {
-        return Form::Plain;
+    while let Some(data_type) = foreign.pop() {
+        for user in users.remove(data_type).unwrap_or_default() {
+            forms.insert(user.clone(), unknown);
+            foreign.push(user);
+        }
     }
-    if let Some(known) = translation.here(data_type).and_then(|here| plant.catalogue().form(&here)) {
-        return known;
+    forms
+}
+
+/// What is known of a DataType by itself.
+enum Shape<'a> {
+    Known(Form),
+    /// It depends on fields: of this type, which may be a supertype.
+    Structure(&'a NodeId, &'a StructureDefinition),
+}
+
+fn shape<'a>(found: &'a Found, plant: &Plant, translation: &Translation, data_type: &'a NodeId) -> Shape<'a> {
+    let mut at = data_type;
+    for _ in 0..DEPTH_MAX {
+        if let Some(number) = at.ns0() {
+            if is_plain_type(number) {
+                return Shape::Known(Form::Plain);
+            }
+            break;
+        }
+        if let Some((id, definition)) = found.structures.get_key_value(at) {
+            return Shape::Structure(id, definition);
+        }
+        if found.enumerations.contains(at) {
+            return Shape::Known(Form::Plain);
+        }
+        if let Some(known) = translation.here(at).and_then(|here| plant.catalogue().form(&here)) {
+            return Shape::Known(known);
+        }
+        match found.supertypes.get(at) {
+            Some(above) => at = above,
+            None => break,
+        }
     }
-    found.supertypes.get(data_type).map_or(unknown, |above| form(found, plant, translation, above, depth + 1))
+    Shape::Known(Form::Structure { is_portable: false })
 }
 
 /// DataTypes of namespace 0 with values that mean the same on every server.
@@ -375,6 +448,7 @@ fn is_plain_type(number: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use taktwerk_schema::StructureField;
 
     #[test]
     fn types_with_ids_of_nodes_are_not_plain() {
@@ -382,5 +456,45 @@ mod tests {
         assert!(plain.into_iter().all(is_plain_type));
         // NodeId, ExpandedNodeId, QualifiedName, Structure, DataValue, BaseDataType, Argument
         assert!([17, 18, 20, 22, 23, 24, 296].into_iter().all(|number| !is_plain_type(number)));
+    }
+
+    fn plant() -> Plant {
+        let server = taktwerk::Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+        Plant::new(server.namespace("urn:taktwerk:gateway"))
+    }
+
+    fn node(number: usize) -> NodeId {
+        NodeId::numeric(5, number as u32)
+    }
+
+    /// Structures with the types of their fields.
+    fn found<const N: usize>(structures: [(usize, Vec<NodeId>); N]) -> Found {
+        let mut found = Found::default();
+        for (number, fields) in structures {
+            let field = |data_type| StructureField { data_type, ..StructureField::default() };
+            let fields = fields.into_iter().map(field).collect();
+            let definition = StructureDefinition { fields, ..StructureDefinition::default() };
+            found.structures.insert(node(number), definition);
+        }
+        found
+    }
+
+    #[test]
+    fn a_server_does_not_choose_how_long_structures_in_structures_take() {
+        let plant = plant();
+        let translation = Translation::new(&[], &plant);
+        let mut all = found([]);
+        for number in 0..18 {
+            all.structures.extend(found([(number, vec![node(number + 1); 10])]).structures);
+        }
+        all.structures.extend(found([(18, vec![NodeId::numeric(0, 11)])]).structures);
+        assert!(forms(&all, &plant, &translation).values().all(|form| form.is_portable()));
+        // One that is not at the end of it, and circles.
+        all.structures.extend(found([(18, vec![NodeId::numeric(0, 17)])]).structures);
+        assert!(!forms(&all, &plant, &translation).values().any(|form| form.is_portable()));
+        let circle = found([(1, vec![node(2)]), (2, vec![node(1), node(3)]), (3, vec![node(3)])]);
+        assert!(forms(&circle, &plant, &translation).values().all(|form| form.is_portable()));
+        let broken = found([(1, vec![node(2)]), (2, vec![node(1), node(3)])]);
+        assert!(!forms(&broken, &plant, &translation).values().any(|form| form.is_portable()));
     }
 }

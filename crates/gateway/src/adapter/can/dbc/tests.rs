@@ -128,3 +128,72 @@ fn files_of_other_tools_are_read_and_other_files_refused() {
     assert!(Network::parse(&[b"\xEF\xBB\xBF", PUBLISHED.as_bytes()].concat()).is_ok());
     assert!(Network::parse(b"[[source]]\n").is_err());
 }
+
+#[test]
+fn multiplexed_signals_without_a_switch_in_the_frame_are_left_out() {
+    let text = r#"VERSION ""
+BU_: A
+BO_ 1 Far: 8 A
+ SG_ Sel M : 80|8@1+ (1,0) [0|0] "" A
+ SG_ V0 m0 : 8|8@1+ (1,0) [0|0] "" A
+ SG_ V1 m1M : 8|8@1+ (1,0) [0|0] "" A
+ SG_ V2 m1 : 16|8@1+ (1,0) [0|0] "" A
+ SG_ Plain : 24|8@1+ (1,0) [0|0] "" A
+BO_ 2 None: 8 A
+ SG_ V0 m0 : 8|8@1+ (1,0) [0|0] "" A
+BO_ 3 Twice: 8 A
+ SG_ V : 8|8@1+ (1,0) [0|0] "" A
+ SG_ Sel M : 0|8@1+ (1,0) [0|0] "" A
+ SG_ V m1 : 16|8@1+ (1,0) [0|0] "" A
+SG_MUL_VAL_ 1 V2 V1 1-1;
+"#;
+    let network = Network::parse(text.as_bytes()).unwrap();
+    let names = |at: usize| network.messages[at].signals.iter().map(|it| &*it.name).collect::<Vec<_>>();
+    assert_eq!(names(0), ["Plain"], "nothing says in which frames the others are");
+    assert_eq!(names(1), Vec::<&str>::new());
+    assert_eq!(names(2), ["V", "Sel"]);
+    assert_eq!(value(&network, "Twice", "V", &[0, 7, 8]), Some(Variant::UInt64(7)), "the first one counts");
+}
+
+#[test]
+fn a_switch_that_cannot_have_the_value_is_not_set_to_another_one() {
+    let text = r#"VERSION ""
+BU_: A
+BO_ 1 M: 8 A
+ SG_ Sel M : 0|4@1+ (1,0) [0|0] "" A
+ SG_ V m17 : 8|8@1+ (1,0) [0|0] "" A
+ SG_ W m1 : 8|8@1+ (1,0) [0|0] "" A
+ SG_ Over m2 : 0|8@1+ (1,0) [0|0] "" A
+ SG_ F : 32|32@1- (1,0) [0|0] "" A
+SIG_VALTYPE_ 1 F : 1;
+"#;
+    let message = &Network::parse(text.as_bytes()).unwrap().messages[0];
+    let mut data = [0; 8];
+    for (name, wrong) in [("V", 5.0), ("Over", 255.0), ("F", 1e300)] {
+        let signal = message.signal(name).unwrap();
+        assert!(message.set(signal, &wrong.into(), &mut [0; 8]).is_err(), "{name}");
+    }
+    message.set(message.signal("W").unwrap(), &5.0.into(), &mut data).unwrap();
+    assert_eq!(data[..2], [1, 5]);
+}
+
+#[test]
+fn comments_and_names_of_values_of_a_large_file_come_to_their_signals() {
+    use std::fmt::Write;
+    let mut text = String::from("VERSION \"\"\nBU_: A\n");
+    let count = 6_000;
+    for message in 0..count / 60 {
+        let _ = writeln!(text, "BO_ {message} M{message}: 64 A");
+        for at in 0..60 {
+            let _ = writeln!(text, " SG_ S{at} : {}|8@1+ (1,0) [0|0] \"\" A", at * 8);
+        }
+    }
+    let each = |text: &mut String, line: &dyn Fn(usize, usize) -> String| {
+        (0..count).for_each(|it| text.push_str(&line(it / 60, it % 60)));
+    };
+    each(&mut text, &|message, at| format!("CM_ SG_ {message} S{at} \"c{at}\";\n"));
+    each(&mut text, &|message, at| format!("VAL_ {message} S{at} {at} \"l{at}\" ;\n"));
+    let network = Network::parse(text.as_bytes()).unwrap();
+    let last = network.messages.last().unwrap().signals.last().unwrap();
+    assert_eq!((last.comment.as_deref(), &*last.labels[0].1), (Some("c59"), "l59"));
+}

@@ -6,7 +6,6 @@
 
 use crate::measurement::{Group, Measurement};
 use crate::scenario::{Condition, Kind, LoadSpec, Scenario, Sweep};
-use crate::statistics::median;
 use crate::truth::{Predicted, predict_shortly, shards_percent};
 use std::collections::BTreeMap;
 use taktwerk_model::HostProfile;
@@ -69,7 +68,7 @@ struct PerAnswer {
 }
 
 impl PerAnswer {
-    /// The median of the repetitions; `None` if there is no valid one.
+    /// The least of the repetitions, as other programs only add to it; `None` if there is no valid one.
     fn measured(group: &Group<'_>) -> Option<Self> {
         let of = |percent: fn(&Measurement) -> f64| {
             let each = group.valid.iter().filter_map(|one| {
@@ -78,7 +77,7 @@ impl PerAnswer {
                 let answers = one.histograms.get(name).map(crate::latency::Times::count)?;
                 Some(percent(one) / 100.0 / rate(group.condition, answers as f64 / window_s)? * 1e9)
             });
-            median(&each.collect::<Vec<f64>>())
+            each.min_by(f64::total_cmp)
         };
         Some(Self {
             server: of(shards_percent)?,

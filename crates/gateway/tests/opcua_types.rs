@@ -196,3 +196,24 @@ async fn sources_share_the_types_that_several_have() {
     }
     stand.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_cannot_bring_types_into_the_namespace_of_the_tags() {
+    const OWN: &str = "urn:taktwerk:gateway";
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("hostile.NodeSet2.xml");
+    let text =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/machines/machines.NodeSet2.xml"));
+    std::fs::write(&file, text.unwrap().replace(URI, OWN)).unwrap();
+    let other = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+    other.import_nodesets([&file]).unwrap();
+    let other = other.spawn().unwrap();
+    let stand = Stand::new(&source(&other).replace(URI, OWN)).await;
+    stand.value("up/Press/Mode", 1i32).await;
+    for number in [1, 4, 5, 20, 22] {
+        let name =
+            stand.client.read_attribute(NodeId::numeric(2, number), Attribute::BrowseName).await.unwrap();
+        assert_eq!(name.status(), StatusCode::BAD_NODE_ID_UNKNOWN, "{number}");
+    }
+    stand.end().await;
+}

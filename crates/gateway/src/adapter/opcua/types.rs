@@ -18,6 +18,8 @@ use taktwerk_types::{
 };
 use tokio::task::spawn_blocking;
 
+/// The index of the application's own namespace (Part 5 §6.3.1, NamespaceArray).
+const APPLICATION: u16 = 1;
 /// Nodes that are asked about in one request.
 const BATCH: usize = 100;
 /// Nodes of types that are looked at for one mirror. The rest is left out.
@@ -97,10 +99,26 @@ pub(super) async fn learn(
     Ok(())
 }
 
-/// Whether a node is of a namespace of its own and has not been looked at.
+/// Whether a node is of a namespace of its own and has not been looked at. Namespaces of this gateway are not the other server's,
+/// whatever it says: its nodes would take the place of tags.
 fn is_new(plant: &Plant, namespaces: &[UaString], node: &NodeId) -> bool {
     let here = Translation::new(namespaces, plant).here(node);
-    node.namespace_index != 0 && here.is_none_or(|here| !plant.catalogue().has(&here))
+    let is_new = |here: NodeId| !is_own(plant, here.namespace_index) && !plant.catalogue().has(&here);
+    node.namespace_index != 0 && here.is_none_or(is_new)
+}
+
+/// Whether a namespace is the one of the application or of the tags.
+fn is_own(plant: &Plant, namespace_index: u16) -> bool {
+    namespace_index == APPLICATION || namespace_index == plant.id("").namespace_index
+}
+
+/// Whether a reference would show a node of the other server below one of namespace 0, such as Objects or Server. A type may only
+/// be a subtype of one there.
+fn hangs_below_standard(reference: &ExportReference) -> bool {
+    let is_subtype = reference.reference_type == NodeId::numeric(0, reference_type_ids::HAS_SUBTYPE);
+    let is_standard =
+        reference.target.node_id.namespace_index == 0 && reference.target.namespace_uri.is_null();
+    reference.is_hierarchical && !reference.is_forward && is_standard && !is_subtype
 }
 
 async fn collect(client: &Client, plant: &Plant, seeds: BTreeSet<NodeId>) -> Result<Found, Error> {
@@ -312,6 +330,7 @@ fn add(plant: &Plant, namespaces: &[UaString], target: &str, mut found: Found) -
         .nodes
         .retain(|node| translation.here(&node.node_id).is_some_and(|here| !plant.space().contains(&here)));
     for node in &mut found.nodes {
+        node.references.retain(|reference| !hangs_below_standard(reference));
         let Some(value) = node.attributes.remove(&attribute::VALUE) else { continue };
         let value = match arguments(&value) {
             Some(arguments) => Some(with_types_of(&translation, arguments)),
@@ -456,6 +475,22 @@ mod tests {
         assert!(plain.into_iter().all(is_plain_type));
         // NodeId, ExpandedNodeId, QualifiedName, Structure, DataValue, BaseDataType, Argument
         assert!([17, 18, 20, 22, 23, 24, 296].into_iter().all(|number| !is_plain_type(number)));
+    }
+
+    #[test]
+    fn only_subtypes_hang_below_nodes_of_namespace_zero() {
+        let reference = |kind, is_forward, target: NodeId| ExportReference {
+            reference_type: NodeId::numeric(0, kind),
+            is_hierarchical: true,
+            is_forward,
+            target: target.into(),
+        };
+        let (subtype, organizes) = (reference_type_ids::HAS_SUBTYPE, reference_type_ids::ORGANIZES);
+        let objects = NodeId::numeric(0, 85);
+        assert!(hangs_below_standard(&reference(organizes, false, objects.clone())));
+        assert!(!hangs_below_standard(&reference(subtype, false, NodeId::numeric(0, 58))));
+        assert!(!hangs_below_standard(&reference(organizes, true, objects)));
+        assert!(!hangs_below_standard(&reference(organizes, false, node(1))));
     }
 
     fn plant() -> Plant {

@@ -70,7 +70,8 @@ impl PubSubSink {
         let mut open = NetworkMessage::default();
         for record in &batch.records {
             let field = field(record);
-            let bytes = HEADERS_LEN + self.group.len() + self.writer.len() + field.len();
+            let names = self.publisher_id.len() + self.group.len() + self.writer.len();
+            let bytes = HEADERS_LEN + names + field.len();
             if bytes > most {
                 found.refused += 1;
                 found.reason = Some(format!("a message of {bytes} bytes is larger than payload_max"));

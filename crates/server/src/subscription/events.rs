@@ -222,12 +222,13 @@ impl Engine {
         let Self { items, subscriptions, filters, .. } = self;
         let invalid = taktwerk_types::StatusCode::BAD_MONITORED_ITEM_ID_INVALID;
         let item = items.get_mut(index as usize).ok_or(invalid)?;
-        item.client_handle = settings.client_handle;
         let events = item.events_mut().ok_or(invalid)?;
         events
             .set_filter(filters.share(Arc::new(settings.filter)), on_their_way)
             .map_err(Exhausted::status)?;
         let lost = events.queue.modify(queue_size, settings.discard_oldest);
+        // What is refused changes nothing.
+        item.client_handle = settings.client_handle;
         if let Some(Some(subscription)) = subscriptions.get_mut(place as usize) {
             subscription.counters.event_queue_overflows += u32::from(lost);
             note(index, item, subscription);

@@ -70,11 +70,14 @@ impl<E: EventType> TypedEvents<E> {
 }
 
 fn read<E: EventType>(fields: Vec<Variant>) -> Result<Option<E>, ReadEventError> {
-    let mut values = fields.into_iter();
-    let base = BaseEvent::read(&mut values)?;
-    if base.event_type.ns0() == Some(object_type_ids::EVENT_QUEUE_OVERFLOW_EVENT_TYPE) {
+    // Looked at first: other servers leave out fields of this event.
+    let lost = NodeId::numeric(0, object_type_ids::EVENT_QUEUE_OVERFLOW_EVENT_TYPE);
+    let event_type = BaseEvent::NAMES.iter().position(|name| *name == "EventType");
+    if event_type.and_then(|at| fields.get(at)).is_some_and(|value| *value == Variant::from(lost)) {
         return Err(ReadEventError::Lost);
     }
+    let mut values = fields.into_iter();
+    let base = BaseEvent::read(&mut values)?;
     if is_around_refresh(&base.event_type) && !E::FIELDS.is_empty() {
         return Ok(None);
     }
@@ -165,5 +168,23 @@ impl SubscriptionHandle {
         })?;
         let item = self.monitor_item(Item::events(node, query).queue(queue)).await?;
         Ok(TypedEvents { item, event: PhantomData })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_overflow_event_without_other_fields_says_that_events_were_lost() {
+        let of = |event_type: u32| {
+            let all = BaseEvent::NAMES.into_iter().map(|name| match name {
+                "EventType" => Variant::from(NodeId::numeric(0, event_type)),
+                _ => Variant::Empty,
+            });
+            read::<BaseEvent>(all.collect())
+        };
+        assert_eq!(of(object_type_ids::EVENT_QUEUE_OVERFLOW_EVENT_TYPE), Err(ReadEventError::Lost));
+        assert!(matches!(of(object_type_ids::BASE_EVENT_TYPE), Err(ReadEventError::Missing { .. })));
     }
 }

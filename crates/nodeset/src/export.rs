@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use taktwerk_schema::{EnumDefinition, StructureDefinition, StructureType};
+use taktwerk_schema::{EnumDefinition, ReferenceDescription, StructureDefinition, StructureType};
 use taktwerk_types::node_id::base64;
 use taktwerk_types::{
     ArrayValues, ExpandedNodeId, ExtensionObject, ExtensionObjectBody, LocalizedText, NodeId, QualifiedName,
@@ -51,6 +51,37 @@ pub struct ExportNode {
     pub attributes: BTreeMap<u32, Variant>,
     /// Its references in both directions.
     pub references: Vec<ExportReference>,
+}
+
+impl ExportNode {
+    /// From what a client has read and browsed: `attributes` by their numbers, NodeClass, BrowseName, DisplayName and Description
+    /// (2 to 5) among them. `None` without a NodeClass: there is no such node any more.
+    #[must_use]
+    pub fn of_client(
+        node_id: NodeId,
+        mut attributes: BTreeMap<u32, Variant>,
+        references: impl IntoIterator<Item = ReferenceDescription>,
+        is_hierarchical: impl Fn(&NodeId) -> bool,
+    ) -> Option<Self> {
+        let Some(Variant::Int32(node_class)) = attributes.remove(&2) else { return None };
+        let browse_name = match attributes.remove(&3) {
+            Some(Variant::QualifiedName(name)) => *name,
+            _ => QualifiedName::default(),
+        };
+        let mut text = |attribute: u32| match attributes.remove(&attribute) {
+            Some(Variant::LocalizedText(text)) => *text,
+            _ => LocalizedText::default(),
+        };
+        let (display_name, description) = (text(4), text(5));
+        let reference = |reference: ReferenceDescription| ExportReference {
+            is_hierarchical: is_hierarchical(&reference.reference_type_id),
+            reference_type: reference.reference_type_id,
+            is_forward: reference.is_forward,
+            target: reference.node_id,
+        };
+        let references = references.into_iter().map(reference).collect();
+        Some(Self { node_id, node_class, browse_name, display_name, description, attributes, references })
+    }
 }
 
 /// A reference of a node.

@@ -10,10 +10,10 @@ use crate::{resolve, walk};
 use clap::{Args, Subcommand};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use taktwerk_nodeset::export::{ExportNode, ExportReference, attribute, export};
+use taktwerk_nodeset::export::{ExportNode, attribute, export};
 use taktwerk_schema::ReadValueId;
 use taktwerk_schema::ids::reference_type_ids;
-use taktwerk_types::{LocalizedText, NodeId, QualifiedName, Variant};
+use taktwerk_types::{NodeId, Variant};
 
 /// `taktwerk nodeset`
 #[derive(Debug, Subcommand)]
@@ -152,34 +152,11 @@ fn describe(
                 read.extend(value.value.map(|value| (*attribute, value)));
             }
         }
-        let Some(Variant::Int32(node_class)) = read.remove(&2) else {
-            return Err(Failure::BadStatus(format!("{id}: the NodeClass cannot be read")));
-        };
-        let text = |value: Option<Variant>| match value {
-            Some(Variant::LocalizedText(text)) => *text,
-            _ => LocalizedText::default(),
-        };
-        let browse_name = match read.remove(&3) {
-            Some(Variant::QualifiedName(name)) => *name,
-            _ => QualifiedName::default(),
-        };
         let references =
             references.map_err(|status| Failure::BadStatus(format!("browsing {id}: {status}")))?;
-        let references = references.into_iter().map(|reference| ExportReference {
-            is_hierarchical: hierarchical.contains(&reference.reference_type_id),
-            reference_type: reference.reference_type_id,
-            is_forward: reference.is_forward,
-            target: reference.node_id,
-        });
-        nodes.push(ExportNode {
-            node_id: id.clone(),
-            node_class,
-            browse_name,
-            display_name: text(read.remove(&4)),
-            description: text(read.remove(&5)),
-            attributes: read,
-            references: references.collect(),
-        });
+        let node = ExportNode::of_client(id.clone(), read, references, |kind| hierarchical.contains(kind));
+        let unreadable = || Failure::BadStatus(format!("{id}: the NodeClass cannot be read"));
+        nodes.push(node.ok_or_else(unreadable)?);
     }
     Ok(nodes)
 }

@@ -10,12 +10,8 @@ use taktwerk::Client;
 use taktwerk::client::{Attribute, BrowseOptions, Error};
 use taktwerk_nodeset::export::{ExportNode, ExportReference, attribute, export};
 use taktwerk_schema::ids::{object_type_ids, reference_type_ids};
-use taktwerk_schema::{
-    Argument, BrowseDirection, NodeClass, ReferenceDescription, StructureDefinition, StructureType,
-};
-use taktwerk_types::{
-    ArrayValues, Encode, ExtensionObject, LocalizedText, NodeId, QualifiedName, UaString, Variant,
-};
+use taktwerk_schema::{Argument, BrowseDirection, NodeClass, StructureDefinition, StructureType};
+use taktwerk_types::{ArrayValues, Encode, ExtensionObject, NodeId, UaString, Variant};
 use tokio::task::spawn_blocking;
 
 /// The index of the application's own namespace (Part 5 §6.3.1, NamespaceArray).
@@ -206,37 +202,11 @@ async fn describe(
                 read.extend(value.value.map(|value| (attribute as u32, value)));
             }
         }
-        // A node that was deleted meanwhile.
-        let Some(Variant::Int32(node_class)) = read.remove(&2) else { continue };
-        let browse_name = match read.remove(&3) {
-            Some(Variant::QualifiedName(name)) => *name,
-            _ => QualifiedName::default(),
-        };
         let all = forward.unwrap_or_default().into_iter().chain(inverse.unwrap_or_default());
-        let reference = |reference: ReferenceDescription| ExportReference {
-            is_hierarchical: hierarchical.contains(&reference.reference_type_id),
-            reference_type: reference.reference_type_id,
-            is_forward: reference.is_forward,
-            target: reference.node_id,
-        };
-        nodes.push(ExportNode {
-            node_id: id.clone(),
-            node_class,
-            browse_name,
-            display_name: text(read.remove(&4)),
-            description: text(read.remove(&5)),
-            attributes: read,
-            references: all.map(reference).collect(),
-        });
+        // Without a class it was deleted meanwhile.
+        nodes.extend(ExportNode::of_client(id.clone(), read, all, |kind| hierarchical.contains(kind)));
     }
     Ok(nodes)
-}
-
-fn text(value: Option<Variant>) -> LocalizedText {
-    match value {
-        Some(Variant::LocalizedText(text)) => *text,
-        _ => LocalizedText::default(),
-    }
 }
 
 /// Remembers what a node says about types, and gives the nodes that it needs.

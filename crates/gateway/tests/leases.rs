@@ -11,10 +11,9 @@ mod stand;
 
 use database::Database;
 use device::Device;
-use group::{Gateway, INTERVAL, SOURCES, until};
+use group::{Gateway, INTERVAL, SOURCES, each_is_asked_by_one, until};
 use stand::MS;
 use std::sync::Arc;
-use std::time::Instant;
 use tokio::time::sleep;
 
 /// Not a test of its own: what a child process runs, until it is killed.
@@ -33,20 +32,13 @@ async fn of_two_gateways_each_asks_half_and_one_takes_over_all() {
     until("the first one asks everything", async || one.fresh().await == SOURCES).await;
     let two = Gateway::start(&text).await;
     until("they share", async || one.fresh().await == 3 && two.fresh().await == 3).await;
-    // Each device is asked by one of them: never much more often than its interval has it.
-    let asked = || devices.iter().map(|device| device.asked()).collect::<Vec<_>>();
-    let before = asked();
-    let begin = Instant::now();
-    sleep(3000 * MS).await;
-    let most = (begin.elapsed().as_secs_f64() / INTERVAL.as_secs_f64()).ceil() as usize + 1;
-    for (after, before) in asked().iter().zip(&before) {
-        assert!((1..=most).contains(&(after - before)), "{} of {most}", after - before);
-    }
+    each_is_asked_by_one(&devices, 3000 * MS).await;
     one.kill();
     let took = until("the other one asks everything", async || two.fresh().await == SOURCES).await;
     println!("everything was fresh {took:?} after the kill, with an interval of {INTERVAL:?}");
     // Without the database nothing is asked: nobody knows who else does.
     database.kill();
+    let asked = || devices.iter().map(|device| device.asked()).collect::<Vec<_>>();
     let mut last = asked();
     until("nothing is asked", async || {
         sleep(3 * INTERVAL).await;

@@ -10,12 +10,12 @@ mod nats;
 mod stand;
 
 use device::Device;
-use group::{Gateway, INTERVAL, SOURCES, node, until};
+use group::{Gateway, INTERVAL, SOURCES, each_is_asked_by_one, node, until};
 use nats::Server;
 use stand::MS;
 use std::net::TcpListener;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::time::sleep;
 
 /// Not a test of its own: what a child process runs, until it is killed.
@@ -40,15 +40,7 @@ async fn a_gateway_that_is_killed_is_replaced_and_one_that_was_stopped_writes_no
     until("the first one asks everything", async || one.fresh().await == SOURCES).await;
     let two = Gateway::start(&text).await;
     share(&one, &two).await;
-    // Each device is asked by one of them: never much more often than its interval has it.
-    let asked = || devices.iter().map(|device| device.asked()).collect::<Vec<_>>();
-    let before = asked();
-    let begin = Instant::now();
-    sleep(1500 * MS).await;
-    let most = (begin.elapsed().as_secs_f64() / INTERVAL.as_secs_f64()).ceil() as usize + 1;
-    for (after, before) in asked().iter().zip(&before) {
-        assert!((1..=most).contains(&(after - before)), "{} of {most}", after - before);
-    }
+    each_is_asked_by_one(&devices, 1500 * MS).await;
     one.kill();
     let took = until("the other one asks everything", async || two.fresh().await == SOURCES).await;
     println!("everything was fresh {took:?} after the kill, with an interval of {INTERVAL:?}");

@@ -111,3 +111,15 @@ pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) -> D
     }
     begin.elapsed()
 }
+
+/// Each device is asked by one gateway: never much more often than its interval has it, and never longer without.
+pub(crate) async fn each_is_asked_by_one(devices: &[Arc<Device>], time: Duration) {
+    let asked = || devices.iter().map(|device| device.asked()).collect::<Vec<_>>();
+    let before = asked();
+    let begin = Instant::now();
+    sleep(time).await;
+    let most = (begin.elapsed().as_secs_f64() / INTERVAL.as_secs_f64()).ceil() as usize + 1;
+    for (after, before) in asked().iter().zip(&before) {
+        assert!((1..=most).contains(&(after - before)), "{} of {most}", after - before);
+    }
+}

@@ -34,6 +34,7 @@ pub struct Can {
     network: Network,
     ids: Ids,
     points: Vec<Point>,
+    memory: session::Memory,
 }
 
 /// Which frames are those of a message.
@@ -97,7 +98,8 @@ impl Can {
             let hint = "name a DBC file; paths start from the folder of this file";
             fields.mistake_in(line, "dbc", format!("{}: {reason}", path.display()), hint)
         })?;
-        Ok(Self { interface, network, ids, points: Vec::new() })
+        let memory = session::Memory::default();
+        Ok(Self { interface, network, ids, points: Vec::new(), memory })
     }
 
     fn message(&self, point: &Point) -> Option<(&Message, &Signal)> {
@@ -213,8 +215,12 @@ impl Adapter for Can {
     }
 
     fn run<'a>(&'a mut self, feed: &'a Feed, writes: &'a mut Writes) -> BoxFuture<'a, Result<(), Fault>> {
-        Box::pin(
-            async move { session::run(self, &mut Interface::open(&self.interface)?, feed, writes).await },
-        )
+        Box::pin(async move {
+            let mut bus = Interface::open(&self.interface)?;
+            let mut memory = core::mem::take(&mut self.memory);
+            let outcome = session::run(self, &mut memory, &mut bus, feed, writes).await;
+            self.memory = memory;
+            outcome
+        })
     }
 }

@@ -11,32 +11,37 @@ use std::collections::HashMap;
 use taktwerk_types::{StatusCode, UtcTime};
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// What is known of a bus while it is connected.
-struct State<'a> {
-    can: &'a Can,
-    /// The positions of tags by the key of their message.
-    tags: HashMap<u32, Vec<usize>>,
+/// What outlives a connection: what clients have written goes on being sent when the interface is back.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
     /// The frames that were seen or sent last, by message: what a write does not change stays as it was. Only of messages
     /// that clients write.
     last: HashMap<usize, Option<Frame>>,
     /// The messages that are sent again and again, with their next time.
     cyclic: HashMap<usize, (Duration, Instant)>,
+}
+
+/// What is known of a bus while it is connected.
+struct State<'a> {
+    can: &'a Can,
+    /// The positions of tags by the key of their message.
+    tags: HashMap<u32, Vec<usize>>,
+    memory: &'a mut Memory,
     is_off: bool,
 }
 
 impl<'a> State<'a> {
-    fn new(can: &'a Can, feed: &Feed) -> Self {
+    fn new(can: &'a Can, memory: &'a mut Memory, feed: &Feed) -> Self {
         let mut tags: HashMap<u32, Vec<usize>> = HashMap::new();
-        let mut last = HashMap::new();
         for (position, point) in can.points.iter().enumerate() {
             if let Some((message, _)) = can.message(point) {
                 tags.entry(can.ids.key(message.id)).or_default().push(position);
             }
             if feed.is_writable(position) {
-                last.insert(point.message, None);
+                memory.last.entry(point.message).or_default();
             }
         }
-        Self { can, tags, last, cyclic: HashMap::new(), is_off: false }
+        Self { can, tags, memory, is_off: false }
     }
 
     /// What a frame says of tags.
@@ -46,7 +51,7 @@ impl<'a> State<'a> {
         for position in positions {
             let Some(point) = self.can.points.get(*position) else { continue };
             let Some((message, _)) = self.can.message(point) else { continue };
-            if let Some(last) = self.last.get_mut(&point.message) {
+            if let Some(last) = self.memory.last.get_mut(&point.message) {
                 *last = Some(frame.clone());
             }
             let value = match point.is_label {
@@ -67,7 +72,7 @@ impl<'a> State<'a> {
     fn written(&self, write: &Write) -> Option<(usize, Frame)> {
         let point = self.can.points.get(write.position)?;
         let (message, _) = self.can.message(point)?;
-        let last = self.last.get(&point.message).and_then(Clone::clone);
+        let last = self.memory.last.get(&point.message).and_then(Clone::clone);
         // What was seen may have been shorter than the file says.
         let bytes = last.map(|last| last.data().to_vec()).unwrap_or_default();
         let mut frame = Frame::new(
@@ -82,15 +87,16 @@ impl<'a> State<'a> {
 /// Receives and sends until something fails.
 pub(super) async fn run(
     can: &Can,
+    memory: &mut Memory,
     bus: &mut impl Bus,
     feed: &Feed,
     writes: &mut Writes,
 ) -> Result<(), Fault> {
     let deadline = feed.settings().deadline;
-    let mut state = State::new(can, feed);
+    let mut state = State::new(can, memory, feed);
     feed.connected();
     loop {
-        let due = state.cyclic.values().map(|(_, at)| *at).min();
+        let due = state.memory.cyclic.values().map(|(_, at)| *at).min();
         tokio::select! {
             event = bus.next() => take(&mut state, event?, feed),
             write = writes.next() => match state.written(&write) {
@@ -100,18 +106,19 @@ pub(super) async fn run(
                     feed.statistics().add(Count::Writes, 1);
                     let every = can.points.get(write.position).and_then(|point| point.send_every);
                     if let Some(every) = every {
-                        state.cyclic.insert(message, (every, Instant::now() + every));
+                        state.memory.cyclic.insert(message, (every, Instant::now() + every));
                     }
-                    state.last.insert(message, Some(frame));
+                    state.memory.last.insert(message, Some(frame));
                 }
             },
             () = async { sleep_until(due.unwrap_or_else(Instant::now)).await }, if due.is_some() => {
                 let now = Instant::now();
                 let mut frames = Vec::new();
-                for (message, (every, at)) in state.cyclic.iter_mut().filter(|(_, (_, at))| *at <= now) {
+                let Memory { last, cyclic } = &mut *state.memory;
+                for (message, (every, at)) in cyclic.iter_mut().filter(|(_, (_, at))| *at <= now) {
                     // What was late is not sent several times.
                     *at = (*at + *every).max(now);
-                    frames.extend(state.last.get(message).and_then(Clone::clone));
+                    frames.extend(last.get(message).and_then(Clone::clone));
                 }
                 for frame in frames {
                     send(&mut state, bus, &frame, deadline, feed).await?;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use taktwerk::Server;
 use taktwerk_server::space::VariableHandle;
 use taktwerk_types::{NodeId, Variant};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::sleep;
 
 const DBC: &str = r#"VERSION ""
@@ -31,11 +31,16 @@ VAL_ 496 Enable 1 "on" 0 "off" ;
 struct Played {
     events: mpsc::UnboundedReceiver<Event>,
     sent: mpsc::UnboundedSender<Frame>,
+    cut: Arc<Notify>,
 }
 
 impl Bus for Played {
     async fn next(&mut self) -> Result<Event, Fault> {
-        self.events.recv().await.ok_or(Fault::Closed { target: "played".to_owned() })
+        let event = tokio::select! {
+            event = self.events.recv() => event,
+            () = self.cut.notified() => None,
+        };
+        event.ok_or(Fault::Closed { target: "played".to_owned() })
     }
 
     async fn send(&mut self, frame: &Frame) -> Result<(), Fault> {
@@ -49,6 +54,7 @@ struct Stand {
     feed: Feed,
     events: mpsc::UnboundedSender<Event>,
     sent: mpsc::UnboundedReceiver<Frame>,
+    cut: Arc<Notify>,
     _folder: tempfile::TempDir,
 }
 
@@ -74,10 +80,16 @@ impl Stand {
         }
         let (events, received) = mpsc::unbounded_channel();
         let (sending, sent) = mpsc::unbounded_channel();
-        let mut bus = Played { events: received, sent: sending };
+        let cut = Arc::new(Notify::new());
+        let mut bus = Played { events: received, sent: sending, cut: Arc::clone(&cut) };
         let at = feed.clone();
-        tokio::spawn(async move { run(&can, &mut bus, &at, &mut writes).await });
-        Self { server, feed, events, sent, _folder: folder }
+        tokio::spawn(async move {
+            let mut memory = Memory::default();
+            while !bus.events.is_closed() {
+                let _ = run(&can, &mut memory, &mut bus, &at, &mut writes).await;
+            }
+        });
+        Self { server, feed, events, sent, cut, _folder: folder }
     }
 
     fn variable(&self, name: &str) -> VariableHandle {
@@ -174,6 +186,13 @@ async fn a_write_changes_one_signal_of_the_last_frame_and_is_sent_again_and_agai
     };
     assert_eq!(next.data(), [0xC0, 0x4A, 0x00, 1, 2, 3, 4, 5]);
     assert_eq!(stand.sent.recv().await.unwrap(), next, "with what was written meanwhile");
+    stand.cut.notify_one();
+    stand.receives(7, &[0; 8]);
+    while stand.feed.statistics().snapshot().dropped < 1 {
+        sleep(Duration::from_millis(5)).await;
+    }
+    while stand.sent.try_recv().is_ok() {}
+    assert_eq!(stand.sent.recv().await.unwrap(), next, "also on the next connection");
     stand.write(2, 300.0.into());
     while stand.feed.statistics().snapshot().write_errors < 1 {
         sleep(Duration::from_millis(5)).await;

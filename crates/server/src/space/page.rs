@@ -202,7 +202,8 @@ impl Page {
         };
         let slot = self.slot(index);
         let number = slot.number(inside);
-        let is_taken = |taken: &AtomicU32| taken.load(Ordering::Relaxed) == number;
+        // Acquires what the recorder released: its copy was made before the value is overwritten.
+        let is_taken = |taken: &AtomicU32| taken.load(Ordering::Acquire) == number;
         if self.taken_of(index).is_none_or(is_taken) {
             return 0;
         }
@@ -219,7 +220,7 @@ impl Page {
     #[inline]
     pub(crate) fn note_taken(&self, index: u32, number: u32) {
         if let Some(taken) = self.taken_of(index) {
-            taken.store(number, Ordering::Relaxed);
+            taken.store(number, Ordering::Release);
         }
     }
 

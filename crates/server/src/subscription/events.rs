@@ -23,6 +23,7 @@ use crate::now::Now;
 use crate::query::around::EventSurroundings;
 use crate::space::view::attribute;
 use crate::space::{AddressSpace, NodeIx};
+use smallvec::SmallVec;
 use std::sync::Arc;
 use taktwerk_schema::{MonitoringMode, PermissionType};
 use taktwerk_types::Encode;
@@ -48,8 +49,8 @@ pub(crate) struct EventItem {
     filter_charge: Charge,
     /// The number of the first event that is for it: those before were raised before it was created or enabled.
     since: u64,
-    /// The filter that it had before, for events that were raised before it was modified.
-    earlier: Option<Earlier>,
+    /// The filters that it had before, for events that were raised before it was modified: the earliest first.
+    earlier: SmallVec<[Earlier; 0]>,
     /// While the item is on its way from one shard to another.
     departed: Option<Departed>,
 }
@@ -64,40 +65,47 @@ struct Earlier {
 impl EventItem {
     /// Whether its filter alone decides about the events from number `number` on.
     fn is_settled(&mut self, number: u64) -> bool {
-        if number < self.since || self.earlier.as_ref().is_some_and(|earlier| number < earlier.until) {
-            return false;
-        }
-        if self.earlier.take().is_some() {
-            self.filter_charge.resize_anyway(filter_size(&self.filter));
-        }
-        true
+        self.forget_earlier(number);
+        number >= self.since && self.earlier.is_empty()
     }
 
     /// Whether the item reports an event that was handed over as number `number`.
     fn wants(&mut self, number: u64, event: &Event, around: &dyn Around) -> bool {
-        if number < self.since {
-            return false;
+        self.forget_earlier(number);
+        let filter = self.earlier.first().map_or(&self.filter, |earlier| &earlier.filter);
+        number >= self.since && filter.passes(event, around)
+    }
+
+    /// Forgets the filters that decide only about events before `number`: events come in order.
+    fn forget_earlier(&mut self, number: u64) {
+        let before = self.earlier.len();
+        self.earlier.retain(|earlier| number < earlier.until);
+        if self.earlier.len() < before {
+            self.filter_charge.resize_anyway(self.filters_size());
         }
-        if let Some(earlier) = &self.earlier {
-            if number < earlier.until {
-                return earlier.filter.passes(event, around);
-            }
-            self.earlier = None;
-            self.filter_charge.resize_anyway(filter_size(&self.filter));
-        }
-        self.filter.passes(event, around)
+    }
+
+    fn filters_size(&self) -> usize {
+        let earlier = self.earlier.iter().map(|earlier| size_of::<Earlier>() + filter_size(&earlier.filter));
+        filter_size(&self.filter) + earlier.sum::<usize>()
     }
 
     /// Gives it another filter. `raised`: the number of the next event, if some from before may still come.
     fn set_filter(&mut self, filter: Arc<EventFilter>, raised: Option<u64>) -> Result<(), Exhausted> {
-        let bytes = filter_size(&filter);
-        self.filter_charge.resize(bytes)?;
-        self.earlier = None;
+        if raised.is_none() {
+            self.earlier.clear();
+        }
+        let earlier = self.filters_size() - filter_size(&self.filter);
+        self.filter_charge.resize(earlier + filter_size(&filter))?;
         let old = core::mem::replace(&mut self.filter, filter);
-        if let Some(until) = raised
-            && self.filter_charge.resize(bytes + filter_size(&old)).is_ok()
+        // If it was modified already since the last event, nothing is left to decide for the one in between.
+        if let Some(until) = raised.filter(|until| self.earlier.last().is_none_or(|last| last.until < *until))
         {
-            self.earlier = Some(Earlier { until, filter: old });
+            self.earlier.push(Earlier { until, filter: old });
+            if self.filter_charge.resize(self.filters_size()).is_err() {
+                // Without room for it, the new one decides about these events too.
+                self.earlier.pop();
+            }
         }
         Ok(())
     }
@@ -189,7 +197,7 @@ impl Engine {
             queue,
             filter_charge,
             since: 0,
-            earlier: None,
+            earlier: SmallVec::new(),
             departed: None,
         }));
         let mut item = Item::new(place, settings.client_handle, None, node);

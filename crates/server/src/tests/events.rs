@@ -326,6 +326,32 @@ fn items_can_be_modified_disabled_and_deleted() {
 }
 
 #[test]
+fn an_item_that_is_modified_twice_tells_earlier_events_by_the_filter_of_their_time() {
+    let mut server = Server::new();
+    let (mut client, subscription_id, item_id) = watching(&mut server, SERVER, &filter(&["Severity"]));
+    raise(&server, SERVER, 1);
+    let to = |severity| MonitoredItemModifyRequest {
+        monitored_item_id: item_id,
+        requested_parameters: parameters(
+            &EventFilter { where_clause: severity_at_least(severity), ..filter(&["Severity"]) },
+            50,
+        ),
+    };
+    let modify = ModifyMonitoredItemsRequest {
+        request_header: client.header(),
+        subscription_id,
+        timestamps_to_return: schema::TimestampsToReturn::BOTH,
+        // Both before the event is taken.
+        items_to_modify: vec![to(500), to(300)],
+    };
+    let results = client.call(&mut server, &modify).unwrap().results;
+    assert!(results.iter().all(|result| result.status_code == StatusCode::GOOD));
+    [400, 200].into_iter().for_each(|severity| raise(&server, SERVER, severity));
+    let expected = [Variant::from(1u16), Variant::from(400u16)];
+    assert_eq!(severities(&next(&mut client, &mut server)), expected);
+}
+
+#[test]
 fn messages_share_their_room_between_values_and_events() {
     let mut server = Server::new();
     let mut client = server.session();

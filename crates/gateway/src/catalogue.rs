@@ -7,6 +7,9 @@ use taktwerk_server::space::AddressSpace;
 use taktwerk_server::space::import::{ImportError, Importer};
 use taktwerk_types::NodeId;
 
+/// Nodes of types of all other servers together.
+pub const NODES_MAX: usize = 100_000;
+
 /// What values of a DataType are like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
@@ -75,6 +78,13 @@ impl Catalogue {
     #[must_use]
     pub fn has(&self, node: &NodeId) -> bool {
         self.lock().learnt.nodes.contains(node)
+    }
+
+    /// How many nodes can still be taken over. They stay as long as the gateway runs, also those of a server that has other
+    /// namespaces after each restart.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        NODES_MAX.saturating_sub(self.lock().learnt.nodes.len())
     }
 
     /// What values of a DataType are like, if it is known.

@@ -4,6 +4,7 @@ use super::mirror::Nature;
 use crate::plant::Plant;
 use crate::tag::Model;
 use std::collections::HashSet;
+use taktwerk_schema::NodeClass;
 use taktwerk_types::{ArrayValues, ExtensionObject, NodeId, QualifiedName, UaString, Variant};
 
 /// Which namespace index of one connection is which here.
@@ -58,14 +59,18 @@ impl Translation {
 
     /// What a node is here, as far as this server has its types.
     pub(super) fn model(&self, plant: &Plant, nature: &Nature, data_type: Option<&NodeId>) -> Model {
-        let own = |id: &NodeId| {
+        // The other server may call any node a type.
+        let own = |id: &NodeId, classes: &[NodeClass]| {
             let here = self.here(id).filter(|_| id.namespace_index != 0)?;
-            plant.space().contains(&here).then_some(here)
+            plant.space().node_class(&here).is_some_and(|class| classes.contains(&class)).then_some(here)
         };
         let is_named = nature.browse_name.namespace_index != 0;
         Model {
-            type_definition: own(&nature.type_definition),
-            data_type: data_type.and_then(own),
+            type_definition: own(
+                &nature.type_definition,
+                &[NodeClass::OBJECT_TYPE, NodeClass::VARIABLE_TYPE],
+            ),
+            data_type: data_type.and_then(|id| own(id, &[NodeClass::DATA_TYPE])),
             browse_name: self.name(&nature.browse_name).filter(|_| is_named),
         }
     }

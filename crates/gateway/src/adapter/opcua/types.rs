@@ -1,7 +1,7 @@
 //! The types of another server that a mirror needs: found with all that they refer to, and added to this server.
 
 use super::translation::Translation;
-use crate::catalogue::{Form, Learnt};
+use crate::catalogue::{self, Form, Learnt};
 use crate::fault::Fault;
 use crate::plant::Plant;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -272,6 +272,15 @@ fn arguments(value: &Variant) -> Option<Vec<Argument>> {
 /// Adds what was found.
 fn add(plant: &Plant, namespaces: &[UaString], target: &str, mut found: Found) -> Result<(), Fault> {
     let _turn = plant.catalogue().turn();
+    if found.nodes.len() > plant.catalogue().room() {
+        let most = catalogue::NODES_MAX;
+        return Err(Fault::other(
+            target,
+            format!(
+                "its types are left out: more than {most} nodes of types of other servers since this gateway was started"
+            ),
+        ));
+    }
     for node in &found.nodes {
         if let Some(uri) = namespaces.get(usize::from(node.node_id.namespace_index)) {
             plant.space().add_namespace(uri.as_str());
@@ -461,6 +470,28 @@ mod tests {
         assert!(!hangs_below_standard(&reference(subtype, false, NodeId::numeric(0, 58))));
         assert!(!hangs_below_standard(&reference(organizes, true, objects)));
         assert!(!hangs_below_standard(&reference(organizes, false, node(1))));
+    }
+
+    #[test]
+    fn servers_cannot_bring_types_without_end() {
+        let plant = plant();
+        let most = catalogue::NODES_MAX as u32;
+        let nodes = (0..most).map(|number| NodeId::numeric(5, number)).collect();
+        let learnt = Learnt { nodes, ..Learnt::default() };
+        plant.catalogue().add(plant.space(), "other", None, learnt).unwrap();
+        assert_eq!(plant.catalogue().room(), 0);
+        let uri = |text: &str| UaString::from(text);
+        let namespaces = [uri("http://opcfoundation.org/UA/"), uri("urn:other"), uri("urn:new")];
+        let node = ExportNode::of_client(
+            NodeId::numeric(2, 1),
+            BTreeMap::from([(2, Variant::Int32(NodeClass::OBJECT_TYPE.0))]),
+            [],
+            |_| true,
+        );
+        let found = Found { nodes: node.into_iter().collect(), ..Found::default() };
+        let error = add(&plant, &namespaces, "other", found).unwrap_err().to_string();
+        assert!(error.contains("100000 nodes"), "{error}");
+        assert!(!plant.space().namespaces().iter().any(|known| &**known == "urn:new"));
     }
 
     fn plant() -> Plant {

@@ -1,4 +1,4 @@
-//! What a run tells while it goes on: a bar, or with `--tui` a live view of the whole terminal.
+//! What a run tells while it goes on: a bar, lines where there is no terminal, or with `--tui` a live view of the whole terminal.
 //!
 //! - [`state`]: what there is to show; [`view`]: how it is drawn; [`screen`]: the terminal and its keys.
 
@@ -8,6 +8,7 @@ mod view;
 
 use super::session::span;
 use crate::failure::Failure;
+use crate::progress::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use screen::Screen;
 use state::State;
@@ -20,6 +21,8 @@ use taktwerk_lab::scenario::{Condition, Pace, seconds};
 pub(super) enum Live {
     /// In a line, as far as measurements take time.
     Bar(ProgressBar, Pace),
+    /// In a line every now and then, with the seconds that are done.
+    Lines(Progress, Pace, f64),
     /// On the whole terminal.
     Screen(Screen),
 }
@@ -38,7 +41,16 @@ impl Live {
         if is_screen {
             return Ok(Self::Screen(Screen::open(State::new(name, what, conditions))?));
         }
-        Ok(Self::Bar(bar(conditions), Pace::default()))
+        let total = seconds(conditions.iter().map(|(_, condition)| condition));
+        Ok(match std::io::stderr().is_terminal() {
+            true => Self::Bar(bar(total), Pace::default()),
+            false => Self::lines(total),
+        })
+    }
+
+    fn lines(total: f64) -> Self {
+        tracing::info!("this takes about {}", span(total));
+        Self::Lines(Progress::new("measuring, seconds", total.ceil() as u64), Pace::default(), 0.0)
     }
 
     /// Tells a step.
@@ -51,6 +63,12 @@ impl Live {
                 }
                 Step::End(measurement) => bar.inc((pace.seconds(&measurement.condition) * 10.0) as u64),
             },
+            Self::Lines(progress, pace, done) => {
+                if let Step::End(measurement) = step {
+                    *done += pace.seconds(&measurement.condition);
+                }
+                progress.at(*done as u64);
+            }
         }
     }
 }
@@ -64,16 +82,33 @@ impl Drop for Live {
 }
 
 /// A bar of tenths of seconds: measurements differ in length, time does not.
-fn bar(conditions: &[(String, Condition)]) -> ProgressBar {
-    let total = seconds(conditions.iter().map(|(_, condition)| condition));
+fn bar(total: f64) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some((total * 10.0) as u64), ProgressDrawTarget::hidden());
     let style = ProgressStyle::with_template("{bar:24} {percent:>3} % · {wide_msg}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    if total > 2.0 && std::io::stderr().is_terminal() {
+    if total > 2.0 {
         bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(2));
         bar.enable_steady_tick(Duration::from_secs(1));
-    } else {
-        tracing::info!("this takes about {}", span(total));
     }
     bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taktwerk_lab::measurement::Measurement;
+    use taktwerk_lab::scenario::{Kind, LoadSpec, Scenario};
+
+    #[test]
+    fn lines_count_the_seconds_of_what_was_measured() {
+        let conditions = Scenario::new("x", LoadSpec::new(Kind::Read)).conditions();
+        let measured = Measurement::failed("x", conditions[0].clone(), 0, "no server".to_owned());
+        let mut live = Live::lines(seconds(&conditions));
+        live.step(&Step::End(&measured));
+        let Live::Lines(_, _, first) = live else { panic!() };
+        live = Live::lines(seconds(&conditions));
+        (0..2).for_each(|_| live.step(&Step::End(&measured)));
+        let Live::Lines(_, _, both) = live else { panic!() };
+        assert!(first >= 1.0 && both > first, "{first} {both}");
+    }
 }

@@ -7,9 +7,9 @@
 //!   lines; [`tag`]: what every tag has; [`value`]: types and conversions;
 //! - [`settings`]: what every source has; [`source`]: what a source is; [`adapter`]: the kinds of sources; [`fault`]: why one
 //!   does not work; [`connect`], [`tls`], [`mqtt`], [`http`], [`opcua`], [`sparkplug`]: connections and messages; `database`, `nats`:
-//!   connections to PostgreSQL and NATS; [`json_path`], [`json_time`]: values within JSON; [`lines`], [`extract`]: lines, and values within texts; [`table`]: tags as CSV; [`template`]: tags
-//!   of a type of device;
-//! - [`feed`]: where readings go: scaling, deadband, budget, quality; [`plant`]: nodes; [`statistics`]: counters;
+//!   connections to PostgreSQL and NATS; [`serial`]: serial ports; [`json_path`], [`json_time`]: values within JSON;
+//!   [`lines`], [`extract`]: lines, and values within texts; [`table`]: tags as CSV; [`template`]: tags of a type of device;
+//! - [`feed`]: where readings go: scaling, deadband, budget, quality; [`plant`]: nodes; [`catalogue`]: types of other servers; [`statistics`]: counters;
 //! - [`destination`]: where values are sent, with a queue on disk for each destination;
 //! - [`init`]: files to begin with; [`import`]: files of other products; [`review`]: what is allowed in a file but probably
 //!   not meant; [`discover`], [`offer`]: what sources offer;

@@ -87,8 +87,9 @@ impl Group {
     pub(super) fn make(root: &Path, groups: &str, source: &str, limits: Limits) -> Result<Self, String> {
         let own = groups.lines().find_map(|line| line.strip_prefix("0::/"));
         let own = own.ok_or("this system has no control groups of version 2")?;
-        let own = own.strip_suffix(OWN).unwrap_or(own).trim_end_matches('/');
-        let base = root.join(own);
+        // Where this process has moved, the base is one above.
+        let own = Path::new(own);
+        let base = root.join(if own.ends_with(OWN) { own.parent().unwrap_or(own) } else { own });
         let available = read(&base, "cgroup.controllers")?;
         for wanted in limits.controllers() {
             if !available.split_whitespace().any(|controller| controller == wanted) {
@@ -115,6 +116,13 @@ impl Group {
         });
         let group = Self(base.join(name));
         fs::create_dir_all(&group.0).map_err(|error| format!("{}: {error}", group.0.display()))?;
+        // A group that could not be removed may have other limits.
+        if limits.memory.is_none() {
+            let _ = write(&group.0, "memory.max", "max");
+        }
+        if limits.cpus.is_none() {
+            let _ = write(&group.0, "cpu.max", &format!("max {PERIOD}"));
+        }
         if let Some(memory) = limits.memory {
             write(&group.0, "memory.max", &memory.to_string())?;
             // Without swap, and all processes of a program together: half of one is of no use. Kernels without swap have no
@@ -201,6 +209,16 @@ mod tests {
         // Once this process has moved, the place is the same.
         let again = make(&format!("0::/system.slice/taktwerk.service/{OWN}\n")).unwrap();
         assert_eq!(again.0, group.0);
+        // Another service may have a name that ends like that.
+        let service = root.path().join(format!("x-{OWN}"));
+        fs::create_dir_all(&service).unwrap();
+        fs::write(service.join("cgroup.controllers"), "cpu memory\n").unwrap();
+        let other = Group::make(root.path(), &format!("0::/x-{OWN}\n"), "s", LIMITS).unwrap();
+        assert_eq!(other.0, service.join("source-s"));
+        // A group that was left behind loses a limit that the source no longer has.
+        let without = Limits { memory: None, ..LIMITS };
+        Group::make(root.path(), groups, "a b", without).unwrap();
+        assert_eq!((text("memory.max"), text("cpu.max")), ("max".to_owned(), "25000 100000".to_owned()));
     }
 
     #[test]

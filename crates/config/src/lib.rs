@@ -3,6 +3,7 @@
 //! - [`ConfigFile`]: the configuration file of `taktwerk serve`;
 //! - [`users`]: the file with users and password hashes, and the verifiers of users; [`tokens`]: access tokens of an
 //!   authorization service;
+//! - [`pubsub_keys`]: files with keys of security groups;
 //! - [`management`]: the standard methods with which clients change users and roles;
 //! - [`audit`]: audit records as lines of JSON; [`file`]: files that are replaced whole, and their permissions.
 
@@ -12,6 +13,7 @@ pub mod audit;
 mod configuration;
 pub mod file;
 pub mod management;
+pub mod pubsub_keys;
 pub mod tokens;
 pub mod users;
 

@@ -6,20 +6,16 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::{security, session};
 use clap::Args;
-use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use taktwerk::Client;
-use taktwerk::pubsub::{KeyRequest, KeySource, NonceFile, SecurityKeys, StaticKeys};
+use taktwerk::pubsub::{KeyRequest, KeySource, SecurityKeys, StaticKeys};
 use taktwerk::pubsub_model::KeyServiceClient;
-use taktwerk_crypto::{Entropy, PubSubSecurityPolicy};
-use taktwerk_net::OsEntropy;
+pub(crate) use taktwerk_config::pubsub_keys::KeyFile;
+use taktwerk_config::pubsub_keys::{self, KeyFileError};
+use taktwerk_crypto::PubSubSecurityPolicy;
 use taktwerk_pki::permissions::{self, Protection};
 use taktwerk_types::StatusCode;
-use zeroize::Zeroizing;
-
-/// Milliseconds that a key from a file is used: as long as the program runs.
-const LIFETIME: f64 = 365.0 * 86_400_000.0;
 
 /// Arguments of `taktwerk pubsub keys`.
 #[derive(Debug, Args)]
@@ -33,42 +29,13 @@ pub(crate) struct KeysArgs {
     bits: String,
 }
 
-/// What such a file says.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Text {
-    group: String,
-    policy: String,
-    token: u32,
-    key: String,
-    /// The file in which it is kept which numbers were used with the key; beside this file without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    nonces: Option<PathBuf>,
-}
-
-/// A file that was read.
-pub(crate) struct KeyFile {
-    /// The security group.
-    pub(crate) group: String,
-    keys: SecurityKeys,
-    nonces: NonceFile,
-}
-
 /// Makes new keys and prints them.
 pub(super) fn run(arguments: &KeysArgs, output: Output) -> Result<(), Failure> {
     let policy = match arguments.bits.as_str() {
         "128" => PubSubSecurityPolicy::Aes128Ctr,
         _ => PubSubSecurityPolicy::Aes256Ctr,
     };
-    let mut key = Zeroizing::new(vec![0; policy.key_data_len()]);
-    OsEntropy.fill(&mut key);
-    let text = Text {
-        group: arguments.group.clone(),
-        policy: policy.to_string(),
-        token: 1,
-        key: key.iter().map(|byte| format!("{byte:02x}")).collect(),
-        nonces: None,
-    };
+    let text = pubsub_keys::new_key(&arguments.group, policy);
     if output.is_json() {
         return output.document(&serde_json::json!(text));
     }
@@ -78,60 +45,12 @@ pub(super) fn run(arguments: &KeysArgs, output: Output) -> Result<(), Failure> {
     output.text(&format!("{warning}{toml}"))
 }
 
-impl KeyFile {
-    /// Reads a file.
-    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
-        let name = path.display();
-        guarded(path, Protection::ReadAndWrite)?;
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Failure::Environment(format!("cannot read {name}: {error}")))?;
-        Self::parse(path, &Zeroizing::new(text)).map_err(|reason| Failure::Usage(format!("{name}: {reason}")))
-    }
-
-    /// Whoever sends with the keys keeps which numbers were used with them, and learns now whether that is possible.
-    pub(crate) fn check_nonces(&self) -> Result<(), Failure> {
-        let path = self.nonces.path().display();
-        self.nonces.check().map_err(|error| {
-            Failure::Environment(format!(
-                "cannot write {path}: {error}. It is kept there which numbers were used with the key of the security group \
-                 {:?}, so that none is used again after a restart; nonces = \"FILE\" in the file with the key names another \
-                 file",
-                self.group
-            ))
-        })
-    }
-
-    fn parse(path: &Path, text: &str) -> Result<Self, String> {
-        let text: Text = toml::from_str(text).map_err(|error| error.to_string())?;
-        let policy: PubSubSecurityPolicy =
-            text.policy.parse().map_err(|_| format!("there is no policy {:?}", text.policy))?;
-        let pairs = text.key.as_bytes().chunks(2);
-        let key: Option<Vec<u8>> =
-            pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect();
-        let key = key.filter(|key| key.len() == policy.key_data_len());
-        let key =
-            key.ok_or_else(|| format!("the key is not {} bytes in hexadecimal", policy.key_data_len()))?;
-        let nonces = match &text.nonces {
-            Some(nonces) => path.parent().unwrap_or(Path::new("")).join(nonces),
-            None => {
-                let mut beside = path.as_os_str().to_owned();
-                beside.push(".nonces");
-                beside.into()
-            }
-        };
-        Ok(Self {
-            nonces: NonceFile::new(nonces),
-            group: text.group,
-            keys: SecurityKeys {
-                security_policy_uri: policy.uri().to_owned(),
-                first_token_id: text.token,
-                keys: vec![key],
-                time_to_next_key: LIFETIME,
-                key_lifetime: LIFETIME,
-                current_token_id: None,
-                nonces: None,
-            },
-        })
+impl From<KeyFileError> for Failure {
+    fn from(error: KeyFileError) -> Self {
+        match error {
+            KeyFileError::Read { .. } | KeyFileError::Nonces { .. } => Self::Environment(error.to_string()),
+            _ => Self::Usage(error.to_string()),
+        }
     }
 }
 
@@ -154,10 +73,7 @@ pub(super) fn warn_if_exposed(path: &Path, secret: &str) {
 
 /// All keys of files.
 pub(crate) fn fixed(files: &[KeyFile]) -> StaticKeys {
-    let add = |all: StaticKeys, file: &KeyFile| {
-        all.with_kept(file.group.clone(), file.keys.clone(), file.nonces.clone())
-    };
-    files.iter().fold(StaticKeys::new(), add)
+    files.iter().fold(StaticKeys::new(), |all, file| file.add_to(all))
 }
 
 /// Where the keys of an engine come from.
@@ -269,30 +185,5 @@ impl KeySource for Keys {
                 outcome
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn files() {
-        let key = "ab".repeat(PubSubSecurityPolicy::Aes128Ctr.key_data_len());
-        let policy = PubSubSecurityPolicy::Aes128Ctr;
-        let file = format!("group = \"g\"\npolicy = \"{policy}\"\ntoken = 3\nkey = \"{key}\"\n");
-        let path = Path::new("a/plant.keys");
-        let read = KeyFile::parse(path, &file).unwrap();
-        assert_eq!(read.nonces.path(), Path::new("a/plant.keys.nonces"));
-        let named = KeyFile::parse(path, &format!("{file}nonces = \"n\"\n")).unwrap();
-        assert_eq!(named.nonces.path(), Path::new("a/n"));
-        assert_eq!((read.group.as_str(), read.keys.first_token_id), ("g", 3));
-        assert_eq!(read.keys.keys, [vec![0xab; policy.key_data_len()]]);
-        assert!(
-            KeyFile::parse(path, &file.replace("abab", "ab"))
-                .is_err_and(|reason| reason.contains("hexadecimal"))
-        );
-        assert!(KeyFile::parse(path, &file.replace("Aes128", "Aes512")).is_err());
-        assert!(KeyFile::parse(path, "group = 1").is_err());
     }
 }

@@ -18,6 +18,8 @@ const PAYLOAD: &str = r#"{"key":"{key}","tag":"{tag}","time":"{time}","status":"
 /// A broker that values are sent to.
 pub struct MqttSink {
     publishing: Publishing,
+    /// Whether the broker keeps the last message of each topic.
+    retain: bool,
     topic: Template,
     payload: Template,
     is_list: bool,
@@ -38,7 +40,8 @@ impl MqttSink {
             return Err(fields.mistake_in(*line, "topic", "nothing can be sent to this topic", hint));
         }
         Ok(Self {
-            publishing: Publishing::new(broker, fields.flag("retain")?.unwrap_or(false), settings.deadline),
+            retain: fields.flag("retain")?.unwrap_or(false),
+            publishing: Publishing::new(broker, settings.deadline),
             topic: Template::parse(topic.as_ref().map_or(TOPIC, |(_, text)| text)),
             payload: Template::parse(fields.text("payload")?.as_deref().unwrap_or(PAYLOAD)),
             is_list: fields.flag("list")?.unwrap_or(false),
@@ -67,7 +70,8 @@ impl MqttSink {
                 continue;
             }
             if !self.is_list {
-                found.messages.push(Message { topic, payload, records: 1 });
+                let (payload, retain) = (payload.into_bytes(), self.retain);
+                found.messages.push(Message { topic, payload, retain, records: 1 });
                 continue;
             }
             let last = open.get(&topic).and_then(|index| found.messages.get_mut(*index));
@@ -75,18 +79,19 @@ impl MqttSink {
                 .filter(|last| last.payload.len() + payload.len() + 2 <= self.publishing.broker.payload_max)
             {
                 Some(last) => {
-                    last.payload.push(',');
-                    last.payload.push_str(&payload);
+                    last.payload.push(b',');
+                    last.payload.extend_from_slice(payload.as_bytes());
                     last.records += 1;
                 }
                 None => {
                     open.insert(topic.clone(), found.messages.len());
-                    found.messages.push(Message { topic, payload: format!("[{payload}"), records: 1 });
+                    let (payload, retain) = (format!("[{payload}").into_bytes(), self.retain);
+                    found.messages.push(Message { topic, payload, retain, records: 1 });
                 }
             }
         }
         if self.is_list {
-            found.messages.iter_mut().for_each(|message| message.payload.push(']'));
+            found.messages.iter_mut().for_each(|message| message.payload.push(b']'));
         }
         found
     }
@@ -124,6 +129,10 @@ mod tests {
         fields.finish().map(|()| sink)
     }
 
+    fn text(message: &Message) -> &str {
+        std::str::from_utf8(&message.payload).unwrap()
+    }
+
     fn batch(values: &[(&str, &str)]) -> Batch {
         let time = UtcTime::parse("2026-01-02T03:04:05Z").unwrap();
         let record = |(index, (tag, value)): (usize, &(&str, &str))| Record {
@@ -145,27 +154,25 @@ mod tests {
     fn each_value_is_a_message_or_those_of_a_topic_are_a_list() {
         let batch = batch(&[("L/a+b", "1"), ("L/c", "2"), ("L/a+b", "3"), ("L/c", "much too long for it")]);
         let single = sink("payload = '{value}'\npayload_max = 10").unwrap().messages(&batch);
-        let shown: Vec<_> =
-            single.messages.iter().map(|message| (&*message.topic, &*message.payload)).collect();
+        let shown: Vec<_> = single.messages.iter().map(|message| (&*message.topic, text(message))).collect();
         assert_eq!(
             shown,
             [("taktwerk/L/a_b", "\"1\""), ("taktwerk/L/c", "\"2\""), ("taktwerk/L/a_b", "\"3\"")]
         );
         assert_eq!(single.refused, 1);
         let list = sink("payload = '{value}'\npayload_max = 10\nlist = true").unwrap().messages(&batch);
-        let shown: Vec<_> =
-            list.messages.iter().map(|message| (&*message.payload, message.records)).collect();
+        let shown: Vec<_> = list.messages.iter().map(|message| (text(message), message.records)).collect();
         assert_eq!((shown, list.refused), (vec![("[\"1\",\"3\"]", 2), ("[\"2\"]", 1)], 1));
         let full = sink("payload = '{value}'\npayload_max = 7\nlist = true\ntopic = \"all\"").unwrap();
         let full = full.messages(&batch);
-        let shown: Vec<_> = full.messages.iter().map(|message| &*message.payload).collect();
+        let shown: Vec<_> = full.messages.iter().map(text).collect();
         assert_eq!(shown, ["[\"1\"]", "[\"2\"]", "[\"3\"]"]);
     }
 
     #[test]
     fn the_payload_is_json_unless_another_one_is_wanted() {
         let messages = sink("").unwrap().messages(&batch(&[("L/\"a\"", "x\"y")]));
-        let json: serde_json::Value = serde_json::from_str(&messages.messages[0].payload).unwrap();
+        let json: serde_json::Value = serde_json::from_slice(&messages.messages[0].payload).unwrap();
         assert_eq!(
             (&json["tag"], &json["value"], &json["key"]),
             (&"L/\"a\"".into(), &"x\"y".into(), &"q-0".into())

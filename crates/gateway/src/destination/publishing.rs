@@ -11,7 +11,6 @@ use tokio::task::AbortHandle;
 /// A broker that messages are published to.
 pub(super) struct Publishing {
     pub(super) broker: Broker,
-    retain: bool,
     deadline: Duration,
     link: Option<Link>,
 }
@@ -29,11 +28,13 @@ impl Drop for Link {
     }
 }
 
-/// A message with the values of one or more records.
+/// A message with the values of some records.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Message {
     pub(super) topic: String,
-    pub(super) payload: String,
+    pub(super) payload: Vec<u8>,
+    /// Whether the broker keeps it for those who subscribe later.
+    pub(super) retain: bool,
     pub(super) records: usize,
 }
 
@@ -46,17 +47,26 @@ pub(super) struct Messages {
 }
 
 impl Publishing {
-    pub(super) fn new(broker: Broker, retain: bool, deadline: Duration) -> Self {
-        Self { broker, retain, deadline, link: None }
+    pub(super) fn new(broker: Broker, deadline: Duration) -> Self {
+        Self { broker, deadline, link: None }
     }
 
-    /// The connection, if it is up, else a new one.
-    async fn link(&mut self) -> Result<Link, Fault> {
-        if let Some(mut link) = self.link.take()
+    /// Connects if there is no connection. Says whether it did.
+    ///
+    /// # Errors
+    /// There is no connection.
+    pub(super) async fn open(&mut self) -> Result<bool, Fault> {
+        if let Some(link) = &mut self.link
             && matches!(link.answers.try_recv(), Err(mpsc::error::TryRecvError::Empty))
         {
-            return Ok(link);
+            return Ok(false);
         }
+        self.link = None;
+        self.link = Some(self.connect().await?);
+        Ok(true)
+    }
+
+    async fn connect(&self) -> Result<Link, Fault> {
         let target = self.broker.target();
         let Connection { client, mut events } = Connection::new(&self.broker, self.deadline, 0)?;
         while events.next(&target).await? != Incoming::Connected {}
@@ -80,13 +90,15 @@ impl Publishing {
     /// Publishes messages and waits until the broker has confirmed each one.
     pub(super) async fn send(&mut self, messages: Messages) -> Result<Taken, Fault> {
         let Messages { messages, mut refused, mut reason } = messages;
-        let mut link = self.link().await?;
+        self.open().await?;
+        let target = || self.broker.target();
+        let mut link = self.link.take().ok_or_else(|| Fault::Closed { target: target() })?;
         let mut waiting = messages.iter().peekable();
         // Brokers answer in the order of the messages (MQTT 5 §4.6).
         for message in &messages {
             // As many as there is room for. While there is none, others are unanswered.
             while let Some(next) = waiting.peek()
-                && link.client.publish(&next.topic, 1, self.retain, next.payload.clone())
+                && link.client.publish(&next.topic, 1, next.retain, next.payload.clone())
             {
                 waiting.next();
             }
@@ -96,9 +108,9 @@ impl Publishing {
                     refused += message.records;
                     reason = Some(why);
                 }
-                Some(Ok(Answer::NotNow(why))) => return Err(Fault::other(self.broker.target(), why)),
+                Some(Ok(Answer::NotNow(why))) => return Err(Fault::other(target(), why)),
                 Some(Err(fault)) => return Err(fault),
-                None => return Err(Fault::Closed { target: self.broker.target() }),
+                None => return Err(Fault::Closed { target: target() }),
             }
         }
         // After a failure there may be answers to come, so only a connection without any is used again.

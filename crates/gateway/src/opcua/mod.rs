@@ -11,6 +11,9 @@ use taktwerk::client::Error;
 use taktwerk_client::{ClientError, ReconnectPolicy, Security as Wanted};
 use taktwerk_types::{BuiltInType, ExpandedNodeId, NodeId, StatusCode, UaString, Variant};
 
+/// The folder with the certificates of connections.
+const PKI: &str = "pki-gateway";
+
 /// How connections are secured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Security {
@@ -47,14 +50,7 @@ impl Remote {
             return Err(fields.mistake_in(line, "url", "is empty", "write \"opc.tcp://host:4840\""));
         }
         for url in &urls {
-            if !url.starts_with("opc.tcp://") || url.len() < 11 || url.contains(char::is_whitespace) {
-                let problem = format!("{url:?} is no URL of an OPC UA server");
-                return Err(fields.mistake_in(line, "url", problem, "write \"opc.tcp://host:4840\""));
-            }
-            if url.contains('@') {
-                let hint = "write user = \"NAME\" and password_file = \"FILE\"";
-                return Err(fields.mistake_in(line, "url", "users do not belong into the URL", hint));
-            }
+            check_url(fields, line, "url", url)?;
         }
         let pki = fields.text("pki")?;
         let security = fields.word("security", &[("none", Security::None), ("best", Security::Best)])?;
@@ -74,8 +70,26 @@ impl Remote {
             let hint = "set security = \"best\" and pki = \"FOLDER\"";
             return Err(fields.mistake("the password would cross the network readably", hint));
         }
-        let pki = beside(fields, pki.as_deref().unwrap_or("pki-gateway"));
+        let pki = beside(fields, pki.as_deref().unwrap_or(PKI));
         Ok(Self { urls, current: AtomicUsize::new(0), security, pki, user })
+    }
+
+    /// A server with a secured connection. Files start from the folder of the configuration file; `user` is a name and the
+    /// file with the password.
+    #[must_use]
+    pub fn secured(
+        fields: &Fields,
+        url: String,
+        pki: Option<String>,
+        user: Option<(String, String)>,
+    ) -> Self {
+        Self {
+            urls: vec![url],
+            current: AtomicUsize::new(0),
+            security: Security::Best,
+            pki: beside(fields, pki.as_deref().unwrap_or(PKI)),
+            user: user.map(|(user, file)| (user, beside(fields, &file))),
+        }
     }
 
     /// What it is, in a few words.
@@ -169,6 +183,22 @@ impl Remote {
             _ => error.to_string(),
         }
     }
+}
+
+/// Checks that a text is the URL of a server.
+///
+/// # Errors
+/// It is none.
+pub fn check_url(fields: &Fields, line: usize, key: &str, url: &str) -> Result<(), Mistake> {
+    if !url.starts_with("opc.tcp://") || url.len() < 11 || url.contains(char::is_whitespace) {
+        let problem = format!("{url:?} is no URL of an OPC UA server");
+        return Err(fields.mistake_in(line, key, problem, "write \"opc.tcp://host:4840\""));
+    }
+    if url.contains('@') {
+        let hint = "the user and the file with the password have settings of their own";
+        return Err(fields.mistake_in(line, key, "users do not belong into the URL", hint));
+    }
+    Ok(())
 }
 
 /// A path that starts from the folder of the configuration file.

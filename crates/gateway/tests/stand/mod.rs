@@ -19,8 +19,13 @@ pub(crate) struct Stand {
 
 impl Stand {
     pub(crate) async fn new(text: &str) -> Self {
+        Self::in_folder(Path::new(""), text).await
+    }
+
+    /// With a configuration in a folder, from which its paths start.
+    pub(crate) async fn in_folder(folder: &Path, text: &str) -> Self {
         let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
-        let config = GatewayConfig::parse(Path::new("g.toml"), text).unwrap().unwrap();
+        let config = GatewayConfig::parse(&folder.join("g.toml"), text).unwrap().unwrap();
         let prepared = PreparedGateway::new(config, &server).unwrap();
         let server = server.spawn().unwrap();
         let gateway = prepared.start().unwrap();

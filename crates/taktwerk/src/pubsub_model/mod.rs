@@ -39,7 +39,7 @@ mod states;
 
 pub use authorized::{NotPermitted, not_permitted};
 pub use engines::{RunsPublisher, RunsResponders, RunsSubscriber};
-pub use pull::KeyServiceClient;
+pub use pull::{KeyServiceClient, get_security_keys};
 
 use crate::error::BuildError;
 use crate::lock::lock;

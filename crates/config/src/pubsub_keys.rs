@@ -1,0 +1,182 @@
+//! Files with the key of a security group (PubSub, Part 14), for networks without a key service.
+
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use taktwerk::pubsub::{NonceFile, SecurityKeys, StaticKeys};
+use taktwerk_crypto::{Entropy, PubSubSecurityPolicy};
+use taktwerk_net::OsEntropy;
+use taktwerk_pki::permissions::{self, Protection};
+use zeroize::Zeroizing;
+
+/// Milliseconds that a key from a file is used: as long as the program runs.
+const LIFETIME: f64 = 365.0 * 86_400_000.0;
+
+/// Why a file with a key is of no use.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyFileError {
+    /// It cannot be read.
+    #[error("cannot read {}: {error}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// Others can read or change it.
+    #[error("{0}")]
+    Exposed(String),
+    /// It does not contain a key.
+    #[error("{}: {reason}", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The file with the numbers of the key cannot be written.
+    #[error(
+        "cannot write {}: {error}. It is kept there which numbers were used with the key of the security group {group:?}, \
+         so that none is used again after a restart; nonces = \"FILE\" in the file with the key names another file",
+        path.display()
+    )]
+    Nonces {
+        /// The file with the numbers.
+        path: PathBuf,
+        /// The security group.
+        group: String,
+        /// Why.
+        error: std::io::Error,
+    },
+}
+
+/// What such a file says.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Text {
+    group: String,
+    policy: String,
+    token: u32,
+    key: String,
+    /// The file in which it is kept which numbers were used with the key; beside this file without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nonces: Option<PathBuf>,
+}
+
+/// The content of a file with a new key of a security group, for TOML or JSON.
+pub fn new_key(group: &str, policy: PubSubSecurityPolicy) -> impl Serialize + use<> {
+    let mut key = Zeroizing::new(vec![0; policy.key_data_len()]);
+    OsEntropy.fill(&mut key);
+    Text {
+        group: group.to_owned(),
+        policy: policy.to_string(),
+        token: 1,
+        key: key.iter().map(|byte| format!("{byte:02x}")).collect(),
+        nonces: None,
+    }
+}
+
+/// A file that was read.
+#[derive(Debug, Clone)]
+pub struct KeyFile {
+    /// The security group.
+    pub group: String,
+    keys: SecurityKeys,
+    nonces: NonceFile,
+}
+
+impl KeyFile {
+    /// Reads a file. Files that others can read or change are refused.
+    ///
+    /// # Errors
+    /// See [`KeyFileError`].
+    pub fn read(path: &Path) -> Result<Self, KeyFileError> {
+        let unreadable = |error| KeyFileError::Read { path: path.to_owned(), error };
+        permissions::check(path, Protection::ReadAndWrite).map_err(|error| match error.get_ref() {
+            // Ours: it says which file, and what to do.
+            Some(exposure) => KeyFileError::Exposed(exposure.to_string()),
+            None => unreadable(error),
+        })?;
+        let text = Zeroizing::new(std::fs::read_to_string(path).map_err(unreadable)?);
+        Self::parse(path, &text).map_err(|reason| KeyFileError::Content { path: path.to_owned(), reason })
+    }
+
+    /// Checks that the numbers that are used with the key can be kept: programs that send with it need that.
+    ///
+    /// # Errors
+    /// [`KeyFileError::Nonces`]
+    pub fn check_nonces(&self) -> Result<(), KeyFileError> {
+        self.nonces.check().map_err(|error| KeyFileError::Nonces {
+            path: self.nonces.path().to_owned(),
+            group: self.group.clone(),
+            error,
+        })
+    }
+
+    /// Adds the key to others.
+    #[must_use]
+    pub fn add_to(&self, all: StaticKeys) -> StaticKeys {
+        all.with_kept(self.group.clone(), self.keys.clone(), self.nonces.clone())
+    }
+
+    fn parse(path: &Path, text: &str) -> Result<Self, String> {
+        let text: Text = toml::from_str(text).map_err(|error| error.to_string())?;
+        let policy: PubSubSecurityPolicy =
+            text.policy.parse().map_err(|_| format!("there is no policy {:?}", text.policy))?;
+        let pairs = text.key.as_bytes().chunks(2);
+        let key: Option<Vec<u8>> =
+            pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect();
+        let key = key.filter(|key| key.len() == policy.key_data_len());
+        let key =
+            key.ok_or_else(|| format!("the key is not {} bytes in hexadecimal", policy.key_data_len()))?;
+        let nonces = match &text.nonces {
+            Some(nonces) => path.parent().unwrap_or(Path::new("")).join(nonces),
+            None => {
+                let mut beside = path.as_os_str().to_owned();
+                beside.push(".nonces");
+                beside.into()
+            }
+        };
+        Ok(Self {
+            nonces: NonceFile::new(nonces),
+            group: text.group,
+            keys: SecurityKeys {
+                security_policy_uri: policy.uri().to_owned(),
+                first_token_id: text.token,
+                keys: vec![key],
+                time_to_next_key: LIFETIME,
+                key_lifetime: LIFETIME,
+                current_token_id: None,
+                nonces: None,
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files() {
+        let key = "ab".repeat(PubSubSecurityPolicy::Aes128Ctr.key_data_len());
+        let policy = PubSubSecurityPolicy::Aes128Ctr;
+        let file = format!("group = \"g\"\npolicy = \"{policy}\"\ntoken = 3\nkey = \"{key}\"\n");
+        let path = Path::new("a/plant.keys");
+        let read = KeyFile::parse(path, &file).unwrap();
+        assert_eq!(read.nonces.path(), Path::new("a/plant.keys.nonces"));
+        let named = KeyFile::parse(path, &format!("{file}nonces = \"n\"\n")).unwrap();
+        assert_eq!(named.nonces.path(), Path::new("a/n"));
+        assert_eq!((read.group.as_str(), read.keys.first_token_id), ("g", 3));
+        assert_eq!(read.keys.keys, [vec![0xab; policy.key_data_len()]]);
+        assert!(
+            KeyFile::parse(path, &file.replace("abab", "ab"))
+                .is_err_and(|reason| reason.contains("hexadecimal"))
+        );
+        assert!(KeyFile::parse(path, &file.replace("Aes128", "Aes512")).is_err());
+        assert!(KeyFile::parse(path, "group = 1").is_err());
+        let made = toml::to_string(&new_key("g", policy)).unwrap();
+        let again = KeyFile::parse(path, &made).unwrap();
+        assert_eq!((again.group.as_str(), again.keys.keys[0].len()), ("g", policy.key_data_len()));
+    }
+}

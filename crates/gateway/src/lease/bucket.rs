@@ -17,6 +17,8 @@ pub(super) struct Change {
     pub(super) key: String,
     pub(super) value: String,
     pub(super) revision: u64,
+    /// How long before this write the bucket was made, by the server's clock.
+    pub(super) age: Duration,
 }
 
 /// A connection to a bucket.
@@ -43,12 +45,8 @@ pub(super) trait Connect: Send {
 
     fn describe(&self) -> String;
 
-    /// Connects as a gateway of a group; whether the bucket is new.
-    fn connect<'a>(
-        &'a self,
-        group: &'a str,
-        id: &'a str,
-    ) -> BoxFuture<'a, Result<(Self::Bucket, bool), Fault>>;
+    /// Connects as a gateway of a group. Makes the bucket if there is none.
+    fn connect<'a>(&'a self, group: &'a str, id: &'a str) -> BoxFuture<'a, Result<Self::Bucket, Fault>>;
 
     /// A name that no other gateway has.
     fn name(&self) -> String;
@@ -77,12 +75,12 @@ impl<C: Connect> Keys<C> {
         let mut link = match self.link.take() {
             Some(link) => link,
             None => {
-                let (link, is_new) = self.connect.connect(self.registry.group(), self.registry.id()).await?;
-                self.registry.connected(is_new, self.lease_time, Instant::now());
+                let link = self.connect.connect(self.registry.group(), self.registry.id()).await?;
+                self.registry.connected(Instant::now());
                 link
             }
         };
-        if !self.renew(&mut link, give_back).await? {
+        if !self.renew(&mut link, wanted, give_back).await? {
             let id = self.connect.name();
             tracing::warn!("this gateway has not renewed its leases in time; others may ask its sources");
             self.registry.removed(id, Instant::now());
@@ -101,13 +99,18 @@ impl<C: Connect> Keys<C> {
     }
 
     /// Gives leases back, renews the others, and learns all that was written before; `false` if they are lost.
-    async fn renew(&mut self, link: &mut C::Bucket, give_back: &[String]) -> Result<bool, Fault> {
+    async fn renew(
+        &mut self,
+        link: &mut C::Bucket,
+        wanted: &[String],
+        give_back: &[String],
+    ) -> Result<bool, Fault> {
         let given = give_back.iter().filter_map(|name| self.registry.give_back(name)).collect();
         self.put_all(link, given).await?;
         let others: Vec<String> = self.registry.others().map(str::to_owned).collect();
         link.probe(&others).await?;
         let mut begin = Instant::now();
-        let mut write = self.registry.renew(self.lease_time);
+        let mut write = self.registry.renew(self.lease_time, wanted);
         let mut stored = link.put(&write).await?;
         if stored.is_none() {
             // A write of its own may have had no answer.
@@ -116,7 +119,7 @@ impl<C: Connect> Keys<C> {
                 _ => return Ok(false),
             }
             begin = Instant::now();
-            write = self.registry.renew(self.lease_time);
+            write = self.registry.renew(self.lease_time, wanted);
             stored = link.put(&write).await?;
         }
         let Some(revision) = stored else { return Ok(false) };
@@ -125,6 +128,7 @@ impl<C: Connect> Keys<C> {
             let change = link.next().await?;
             self.registry.seen(&change.key, &change.value, change.revision, Instant::now());
             if change.revision >= revision {
+                self.registry.bucket_is_old(change.age, Instant::now());
                 return Ok(true);
             }
         }

@@ -59,7 +59,7 @@ fn presence(group: &str, id: &str) -> String {
 }
 
 impl Nats {
-    async fn link(&self, group: &str, id: &str) -> Result<(Link, bool), Fault> {
+    async fn link(&self, group: &str, id: &str) -> Result<Link, Fault> {
         let (state, broken) = watch::channel(false);
         let set = |options: ConnectOptions| {
             // A connection that breaks is not mended: a round begins a new one, and asks for all keys again.
@@ -74,8 +74,8 @@ impl Nats {
         let failed = |error: &dyn core::fmt::Display| self.server.failed(error);
         let mut context = jetstream::new(client.clone());
         context.set_timeout(DEADLINE);
-        let (store, is_new) = match context.get_key_value(&self.bucket).await {
-            Ok(store) => (store, false),
+        let store = match context.get_key_value(&self.bucket).await {
+            Ok(store) => store,
             Err(_) => {
                 let config = kv::Config {
                     bucket: self.bucket.clone(),
@@ -86,7 +86,7 @@ impl Nats {
                     ..kv::Config::default()
                 };
                 let made = context.create_key_value(config).await;
-                (made.map_err(|error| failed(&told(&error)))?, true)
+                made.map_err(|error| failed(&told(&error)))?
             }
         };
         let own = client.subscribe(presence(group, id)).await.map_err(|error| failed(&error))?;
@@ -97,7 +97,7 @@ impl Nats {
         let target = self.server.target().to_owned();
         let group = group.to_owned();
         let wire = Arc::new(Wire { target, group, client, store, inbox, broken });
-        Ok((Link { wire, watch, _own: own, answers }, is_new))
+        Ok(Link { wire, watch, _own: own, answers })
     }
 }
 
@@ -139,6 +139,17 @@ impl Wire {
         }
     }
 
+    fn change(&self, entry: &kv::Entry) -> Change {
+        // Whoever deletes a key by hand takes the lease away.
+        let value = match entry.operation {
+            kv::Operation::Put => String::from_utf8_lossy(&entry.value).into_owned(),
+            kv::Operation::Delete | kv::Operation::Purge => String::new(),
+        };
+        let age = entry.created - self.store.stream.cached_info().created;
+        let age = Duration::try_from(age).unwrap_or_default();
+        Change { key: entry.key.clone(), value, revision: entry.revision, age }
+    }
+
     /// Deletes the key of a gateway that was removed long ago. Nobody waits for it.
     fn tidy(&self, entry: &kv::Entry) {
         let is_gone = entry.value.is_empty() && entry.key.starts_with(&format!("{}.gateway.", self.group));
@@ -178,7 +189,7 @@ impl Bucket for Link {
         Box::pin(async move {
             let entry = wire.or_closed(wire.store.entry(key)).await?;
             let entry = entry.map_err(|error| wire.failed(&told(&error)))?;
-            Ok(entry.map(|entry| change(&entry)))
+            Ok(entry.map(|entry| wire.change(&entry)))
         })
     }
 
@@ -191,7 +202,7 @@ impl Bucket for Link {
                 Some(Err(error)) => Err(wire.failed(&told(&error))),
                 Some(Ok(entry)) => {
                     wire.tidy(&entry);
-                    Ok(change(&entry))
+                    Ok(wire.change(&entry))
                 }
             }
         })
@@ -223,15 +234,6 @@ impl Bucket for Link {
     }
 }
 
-fn change(entry: &kv::Entry) -> Change {
-    // Whoever deletes a key by hand takes the lease away.
-    let value = match entry.operation {
-        kv::Operation::Put => String::from_utf8_lossy(&entry.value).into_owned(),
-        kv::Operation::Delete | kv::Operation::Purge => String::new(),
-    };
-    Change { key: entry.key.clone(), value, revision: entry.revision }
-}
-
 impl Connect for Nats {
     type Bucket = Link;
 
@@ -239,7 +241,7 @@ impl Connect for Nats {
         format!("NATS {}, bucket {}", self.server.target(), self.bucket)
     }
 
-    fn connect<'a>(&'a self, group: &'a str, id: &'a str) -> BoxFuture<'a, Result<(Link, bool), Fault>> {
+    fn connect<'a>(&'a self, group: &'a str, id: &'a str) -> BoxFuture<'a, Result<Link, Fault>> {
         Box::pin(self.link(group, id))
     }
 

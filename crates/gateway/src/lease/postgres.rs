@@ -110,7 +110,11 @@ impl Locks {
         let taken = wanted.iter().filter(|name| holder(name).is_some_and(|pid| pid != link.pid));
         let taken: BTreeSet<String> = taken.cloned().collect();
         let own = members.iter().position(|pid| *pid == link.pid).unwrap_or(0);
-        let seen = Seen { members: members.len(), own, wanted, held: &link.held, taken: &taken };
+        let asked = |pid: &i32| wanted.iter().filter(|name| holder(name) == Some(*pid)).count();
+        let others: Vec<usize> = members.iter().filter(|pid| **pid != link.pid).map(asked).collect();
+        // What others want is not known.
+        let are_alike = false;
+        let seen = Seen { others: &others, own, wanted, held: &link.held, taken: &taken, are_alike };
         let decision = self.share.decide(&seen);
         if !decision.take.is_empty() {
             let numbers: Vec<i32> = decision.take.iter().map(|name| number(name)).collect();

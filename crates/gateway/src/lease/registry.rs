@@ -30,6 +30,8 @@ struct Member {
     revision: u64,
     /// How long its leases are good after it has renewed them; `None` if it was removed.
     lease_time: Option<Duration>,
+    /// A number that is the same if it wants the same sources.
+    wants: Option<u64>,
     /// When this revision was seen first, and when the gateway was.
     seen: Instant,
     since: Instant,
@@ -51,6 +53,8 @@ pub(super) struct Registry {
     /// The revision of the own key.
     revision: u64,
     lease_time: Duration,
+    /// A number that stands for the sources that this gateway wants.
+    wants: u64,
     until: Option<Instant>,
     members: BTreeMap<String, Member>,
     sources: BTreeMap<String, Source>,
@@ -69,6 +73,7 @@ impl Registry {
             id,
             revision: 0,
             lease_time: Duration::ZERO,
+            wants: 0,
             until: None,
             members: BTreeMap::new(),
             sources: BTreeMap::new(),
@@ -89,21 +94,26 @@ impl Registry {
         &self.group
     }
 
-    /// A connection begins. All keys are told again. The bucket may be new: gateways that had leases in the last one may not
-    /// have stopped yet.
-    pub(super) fn connected(&mut self, is_new: bool, lease_time: Duration, now: Instant) {
+    /// A connection begins. All keys are told again.
+    pub(super) fn connected(&mut self, now: Instant) {
         self.members.clear();
         self.sources.clear();
         self.linked = now;
-        if is_new {
-            self.settled = now + lease_time;
+    }
+
+    /// The bucket was made so long ago. If that is less than a lease lasts, gateways that had leases in an earlier bucket may
+    /// not have stopped yet, whoever has made this one.
+    pub(super) fn bucket_is_old(&mut self, age: Duration, now: Instant) {
+        if let Some(left) = LEASE_MAX.checked_sub(age) {
+            self.settled = self.settled.max(now + left);
         }
     }
 
-    /// Renews the leases for a time.
-    pub(super) fn renew(&mut self, lease_time: Duration) -> Write {
+    /// Renews the leases for a time, and says which sources are wanted.
+    pub(super) fn renew(&mut self, lease_time: Duration, wanted: &[String]) -> Write {
         self.lease_time = lease_time;
-        let value = lease_time.as_millis().to_string();
+        self.wants = fingerprint(wanted);
+        let value = format!("{} {:016x}", lease_time.as_millis(), self.wants);
         Write { key: self.own_key(), value, revision: self.revision }
     }
 
@@ -154,25 +164,29 @@ impl Registry {
     fn seen_member(&mut self, id: &str, value: &str, revision: u64, now: Instant) {
         // What nobody of the group has written may be anything. It does not end leases at once, for their owner may not know
         // yet, and does not keep them for ever.
+        let (millis, wants) = value.split_once(' ').unwrap_or((value, ""));
         let lease_time = match value {
             "" => None,
-            _ => Some(value.parse().map_or(LEASE_MAX, |millis| Duration::from_millis(millis).min(LEASE_MAX))),
+            _ => {
+                Some(millis.parse().map_or(LEASE_MAX, |millis| Duration::from_millis(millis).min(LEASE_MAX)))
+            }
         };
+        let wants = u64::from_str_radix(wants, 16).ok();
         if id == self.id && revision > self.revision && lease_time.is_none() {
             // Nothing is asked any more. The next renewal fails, and says what to do.
             self.until = None;
             self.held.clear();
         }
-        let (since, was_alive) = match self.members.get(id) {
+        let (since, was_alive, wanted) = match self.members.get(id) {
             Some(known) if known.revision >= revision => return,
-            Some(known) => (known.since, known.lease_time.is_some()),
-            None => (now, false),
+            Some(known) => (known.since, known.lease_time.is_some(), known.wants),
+            None => (now, false, None),
         };
-        if was_alive != lease_time.is_some() {
+        if was_alive != lease_time.is_some() || (was_alive && wanted != wants) {
             // What was learnt of the others no longer holds.
             self.share = Share::default();
         }
-        self.members.insert(id.to_owned(), Member { revision, lease_time, seen: now, since });
+        self.members.insert(id.to_owned(), Member { revision, lease_time, wants, seen: now, since });
     }
 
     /// The other gateways.
@@ -212,7 +226,15 @@ impl Registry {
         let alive: Vec<&String> =
             self.members.iter().filter(|(_, member)| member.lease_time.is_some()).map(|(id, _)| id).collect();
         let own = alive.iter().position(|id| **id == self.id).unwrap_or(0);
-        let seen = Seen { members: alive.len(), own, wanted, held: &self.held, taken: &taken };
+        let others = || alive.iter().filter(|id| ***id != self.id);
+        let asked = |id: &&String| {
+            let is_owner = |name: &&String| self.sources.get(*name).is_some_and(|it| it.owner == **id);
+            wanted.iter().filter(is_owner).count()
+        };
+        let counts: Vec<usize> = others().map(asked).collect();
+        let is_alike = |id: &&String| self.members.get(*id).is_some_and(|it| it.wants == Some(self.wants));
+        let are_alike = others().all(is_alike);
+        let seen = Seen { others: &counts, own, wanted, held: &self.held, taken: &taken, are_alike };
         let Decision { take, give } = self.share.decide(&seen);
         (take.into_iter().map(|name| self.write_source(&name, self.id.clone())).collect(), give)
     }
@@ -236,6 +258,12 @@ impl Registry {
     pub(super) fn members(&self) -> usize {
         self.members.values().filter(|member| member.lease_time.is_some()).count()
     }
+}
+
+/// A number that is the same for the same sources in the same order, in every version: FNV-1a.
+fn fingerprint(names: &[String]) -> u64 {
+    let bytes = names.iter().flat_map(|name| name.bytes().chain([0xff]));
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// A name as one token of a key: letters, digits, `-` and `_` as they are, other bytes in hexadecimal behind `=`.
@@ -293,9 +321,9 @@ mod tests {
     /// A registry that has joined with revision 1.
     fn joined(now: Instant) -> Registry {
         let mut registry = Registry::new("g", "a".to_owned(), now);
-        registry.connected(false, LEASE, now);
-        let write = registry.renew(LEASE);
-        assert_eq!((&*write.key, &*write.value, write.revision), ("g.gateway.a", "1000", 0));
+        registry.connected(now);
+        let write = registry.renew(LEASE, &["s".to_owned()]);
+        assert_eq!((&*write.key, &*write.value, write.revision), ("g.gateway.a", "1000 08d9c907b57a2887", 0));
         registry.renewed(1, now);
         registry.seen(&write.key, &write.value, 1, now);
         registry
@@ -327,7 +355,7 @@ mod tests {
         // One that has no connection is removed at once, but not by a gateway that has just connected.
         let silent = BTreeSet::from(["b".to_owned()]);
         assert_eq!(registry.lapsed(&silent, late), [Write { revision: 4, ..removal.clone() }]);
-        registry.connected(false, LEASE, late);
+        registry.connected(late);
         registry.seen("g.gateway.b", "1000", 5, late);
         registry.seen("g.source.s", "b", 3, late);
         assert_eq!(registry.lapsed(&silent, late), []);
@@ -350,7 +378,7 @@ mod tests {
         let wanted = ["s".to_owned()];
         assert_eq!(registry.decide(&wanted, now).0, []);
         assert_eq!(registry.decide(&wanted, now + LEASE).0.len(), 1);
-        assert_eq!(registry.renew(LEASE).revision, 0);
+        assert_eq!(registry.renew(LEASE, &wanted).revision, 0);
     }
 
     #[test]
@@ -362,6 +390,19 @@ mod tests {
         }
         assert!(registry.held().0.is_empty());
         assert_eq!(registry.give_back("s"), None);
+    }
+
+    #[test]
+    fn nothing_is_taken_in_a_bucket_that_is_new_whoever_has_made_it() {
+        let now = Instant::now();
+        let mut registry = joined(now);
+        let wanted = ["s".to_owned()];
+        registry.bucket_is_old(Duration::from_secs(1), now);
+        assert_eq!(registry.decide(&wanted, now + Duration::from_millis(1999)).0, []);
+        assert_eq!(registry.decide(&wanted, now + Duration::from_secs(2)).0.len(), 1);
+        let mut registry = joined(now);
+        registry.bucket_is_old(LEASE_MAX, now);
+        assert_eq!(registry.decide(&wanted, now).0.len(), 1);
     }
 
     #[test]

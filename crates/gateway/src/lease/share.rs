@@ -4,13 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Rounds after which a free lease is taken, whoever has how many: others may not want it.
 const PATIENCE: u32 = 2;
+/// Rounds for which nothing is given back after others have left alone what was given back; doubled each time, up to this.
+const PAUSE: u32 = 8;
+const PAUSE_MAX: u32 = 512;
 
 /// What is known of the leases of a group.
 #[derive(Debug)]
 pub struct Seen<'a> {
-    /// Gateways, this one included.
-    pub members: usize,
-    /// A number that differs between gateways: they begin at different sources.
+    /// How many of `wanted` each other gateway asks, in the order of the gateways.
+    pub others: &'a [usize],
+    /// The place of this gateway in that order: gateways begin at different sources.
     pub own: usize,
     /// The sources that this gateway could ask.
     pub wanted: &'a [String],
@@ -18,6 +21,8 @@ pub struct Seen<'a> {
     pub held: &'a BTreeSet<String>,
     /// Those that others ask.
     pub taken: &'a BTreeSet<String>,
+    /// Whether all gateways are known to want the same sources.
+    pub are_alike: bool,
 }
 
 /// What to do.
@@ -34,18 +39,26 @@ pub struct Decision {
 pub struct Share {
     /// For how many rounds leases have been free.
     free: BTreeMap<String, u32>,
-    /// Sources that the others have left alone.
+    /// Sources that the others have left alone, where they may want other sources than this gateway.
     unwanted: BTreeSet<String>,
+    /// What was given back last.
+    given: BTreeSet<String>,
+    /// Rounds for which nothing is given back, and for how many the next time.
+    paused: u32,
+    pause: u32,
     members: usize,
 }
 
 impl Share {
-    /// Decides on a round.
+    /// Decides on a round. Each gateway is to have the rounded share of the sources, some of them one more.
     pub fn decide(&mut self, seen: &Seen<'_>) -> Decision {
-        if core::mem::replace(&mut self.members, seen.members) != seen.members {
+        let members = seen.others.len() + 1;
+        if core::mem::replace(&mut self.members, members) != members {
             self.unwanted.clear();
+            (self.paused, self.pause) = (0, 0);
         }
-        let fair = seen.wanted.len().div_ceil(seen.members.max(1));
+        let (least, most) = (seen.wanted.len() / members, seen.wanted.len().div_ceil(members));
+        let missing: usize = seen.others.iter().map(|count| least.saturating_sub(*count)).sum();
         let mut free: Vec<&String> = seen
             .wanted
             .iter()
@@ -53,13 +66,22 @@ impl Share {
             .collect();
         let begin = if free.is_empty() { 0 } else { seen.own % free.len() };
         free.rotate_left(begin);
-        let room = fair.saturating_sub(seen.held.len());
+        let count = free.len();
+        let room = match least.checked_sub(seen.held.len()) {
+            Some(room) if room > 0 => room,
+            // Beyond that, only what gateways with less leave over.
+            _ => most.saturating_sub(seen.held.len()).min(count.saturating_sub(missing)),
+        };
         let mut waited = BTreeMap::new();
         let mut take = Vec::new();
+        let mut was_left = false;
         for (at, name) in free.into_iter().enumerate() {
             let rounds = self.free.get(name).map_or(0, |rounds| rounds + 1);
             if rounds >= PATIENCE {
-                self.unwanted.insert(name.clone());
+                if !seen.are_alike {
+                    self.unwanted.insert(name.clone());
+                }
+                was_left |= self.given.remove(name);
             }
             if at < room || rounds >= PATIENCE {
                 take.push(name.clone());
@@ -67,12 +89,39 @@ impl Share {
             waited.insert(name.clone(), rounds);
         }
         self.free = waited;
-        // Only for others that have room, and nothing that they have left alone before.
-        let has_poor = seen.members > 1 && seen.taken.len() < fair * (seen.members - 1);
-        let excess = if has_poor && take.is_empty() { seen.held.len().saturating_sub(fair) } else { 0 };
+        if was_left {
+            self.pause = (2 * self.pause).clamp(PAUSE, PAUSE_MAX);
+            self.paused = self.pause;
+        }
+        if seen.are_alike {
+            self.unwanted.clear();
+        }
+        let excess = if take.is_empty() && self.paused == 0 { excess(seen, least, most, count) } else { 0 };
+        self.paused = self.paused.saturating_sub(1);
         let wanted = seen.held.iter().rev().filter(|name| !self.unwanted.contains(*name));
-        Decision { take, give: wanted.take(excess).cloned().collect() }
+        let give: Vec<String> = wanted.take(excess).cloned().collect();
+        if !give.is_empty() {
+            self.given = give.iter().cloned().collect();
+        }
+        Decision { take, give }
     }
+}
+
+/// How many leases this gateway should give back. Only others that have room get them.
+fn excess(seen: &Seen<'_>, least: usize, most: usize, free: usize) -> usize {
+    let own = seen.held.len();
+    let all = || seen.others.iter().copied();
+    let room: usize = all().map(|count| most.saturating_sub(count)).sum();
+    let above = own.saturating_sub(most).min(room.saturating_sub(free));
+    if above > 0 || own < most || most == least {
+        return above;
+    }
+    // Gateways with the larger share give one each, in their order, if others have less than the smaller share and nothing
+    // else comes to them.
+    let missing: usize = all().map(|count| least.saturating_sub(count)).sum();
+    let comes: usize = free + all().map(|count| count.saturating_sub(most)).sum::<usize>();
+    let before = all().take(seen.own).filter(|count| *count >= most).count();
+    usize::from(before < missing.saturating_sub(comes))
 }
 
 #[cfg(test)]
@@ -85,6 +134,7 @@ mod tests {
         held: Vec<BTreeSet<String>>,
         shares: Vec<Share>,
         given: usize,
+        are_alike: bool,
     }
 
     impl Group {
@@ -93,16 +143,24 @@ mod tests {
                 wanted.iter().map(|names| names.iter().map(|name| (*name).to_owned()).collect()).collect();
             let held = vec![BTreeSet::new(); wanted.len()];
             let shares = wanted.iter().map(|_| Share::default()).collect();
-            Self { wanted, held, shares, given: 0 }
+            Self { wanted, held, shares, given: 0, are_alike: false }
         }
 
         fn round(&mut self, who: &[usize]) {
             for own in who.iter().copied() {
                 let taken = who.iter().filter(|other| **other != own);
                 let taken: BTreeSet<String> = taken.flat_map(|other| self.held[*other].clone()).collect();
+                let others: Vec<usize> = who
+                    .iter()
+                    .filter(|other| **other != own)
+                    .map(|other| {
+                        self.held[*other].iter().filter(|name| self.wanted[own].contains(name)).count()
+                    })
+                    .collect();
                 let seen = Seen {
-                    members: who.len(),
-                    own,
+                    others: &others,
+                    own: who.iter().position(|other| *other == own).unwrap(),
+                    are_alike: self.are_alike,
                     wanted: &self.wanted[own],
                     held: &self.held[own],
                     taken: &taken,
@@ -134,7 +192,7 @@ mod tests {
             group.round(&[0, 1, 2]);
         }
         assert_eq!(group.counts().iter().sum::<usize>(), 7);
-        assert!(group.counts().iter().all(|count| (1..=3).contains(count)), "{:?}", group.counts());
+        assert!(group.counts().iter().all(|count| (2..=3).contains(count)), "{:?}", group.counts());
         let given = group.given;
         for _ in 0..10 {
             group.round(&[0, 1, 2]);
@@ -158,5 +216,65 @@ mod tests {
             group.round(&[0, 1]);
         }
         assert_eq!(group.given, given, "nothing is given back again and again that nobody wants");
+    }
+    #[test]
+    fn no_gateway_has_two_more_than_another_one() {
+        for sources in 1..=12 {
+            for gateways in 1..=8 {
+                let names: Vec<String> = (0..sources).map(|at| format!("s{at:02}")).collect();
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                let mut group = Group::new(&vec![&names[..]; gateways]);
+                group.are_alike = true;
+                let mut there = Vec::new();
+                // They come one after the other, the last one first.
+                for gateway in (0..gateways).rev() {
+                    there.insert(0, gateway);
+                    for _ in 0..12 {
+                        group.round(&there);
+                    }
+                    let counts: Vec<usize> = there.iter().map(|at| group.held[*at].len()).collect();
+                    let range = sources / there.len()..=sources.div_ceil(there.len());
+                    assert!(counts.iter().all(|count| range.contains(count)), "{sources} {counts:?}");
+                    assert_eq!(counts.iter().sum::<usize>(), sources);
+                }
+                let given = group.given;
+                for _ in 0..20 {
+                    group.round(&there);
+                }
+                assert_eq!(group.given, given, "then nothing moves");
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_gateway_cannot_take_for_a_while_is_given_to_it_later() {
+        let all: &[&str] = &["a", "b", "c", "d"];
+        let mut group = Group::new(&[all, all]);
+        group.are_alike = true;
+        group.round(&[0]);
+        // The other one is there and does not take anything yet.
+        let alone = |group: &mut Group, rounds: usize| {
+            for _ in 0..rounds {
+                let taken = BTreeSet::new();
+                let seen = Seen {
+                    others: &[0],
+                    own: 0,
+                    wanted: &group.wanted[0],
+                    held: &group.held[0],
+                    taken: &taken,
+                    are_alike: true,
+                };
+                let Decision { take, give } = group.shares[0].decide(&seen);
+                group.given += give.len();
+                group.held[0].extend(take);
+                give.iter().for_each(|name| assert!(group.held[0].remove(name)));
+            }
+        };
+        alone(&mut group, 100);
+        assert!(group.given <= 10, "less and less often: {}", group.given);
+        for _ in 0..300 {
+            group.round(&[0, 1]);
+        }
+        assert_eq!(group.counts(), [2, 2]);
     }
 }

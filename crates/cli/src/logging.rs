@@ -42,7 +42,14 @@ pub(crate) fn start(verbosity: u8, quiet: bool, color: ColorChoice) {
         .with_filter(Seldom::default());
     let registry = tracing_subscriber::registry().with(lines.with_filter(filter));
     #[cfg(feature = "web")]
-    let registry = registry.with(recent().with_filter(tracing_subscriber::filter::LevelFilter::INFO));
+    let registry = {
+        // Without an export, nothing is asked of spans.
+        let (off, handle) = tracing_subscriber::reload::Layer::new(Targets::new());
+        let on = || Targets::new().with_target(taktwerk_web::otlp::spans::TARGET, Level::DEBUG);
+        let _ = TRACE.set(Box::new(move || drop(handle.reload(on()))));
+        let recent = recent().with_filter(tracing_subscriber::filter::LevelFilter::INFO);
+        registry.with(recent).with(spans().with_filter(off))
+    };
     registry.init();
 }
 
@@ -51,6 +58,25 @@ pub(crate) fn start(verbosity: u8, quiet: bool, color: ColorChoice) {
 pub(crate) fn recent() -> taktwerk_web::log::Recent {
     static RECENT: std::sync::OnceLock<taktwerk_web::log::Recent> = std::sync::OnceLock::new();
     RECENT.get_or_init(Default::default).clone()
+}
+
+/// Turns the collection of spans on.
+#[cfg(feature = "web")]
+static TRACE: std::sync::OnceLock<Box<dyn Fn() + Send + Sync>> = std::sync::OnceLock::new();
+
+/// Collects spans from now on, for traces.
+#[cfg(feature = "web")]
+pub(crate) fn trace() {
+    if let Some(trace) = TRACE.get() {
+        trace();
+    }
+}
+
+/// The spans that were collected.
+#[cfg(feature = "web")]
+pub(crate) fn spans() -> taktwerk_web::otlp::spans::Spans {
+    static SPANS: std::sync::OnceLock<taktwerk_web::otlp::spans::Spans> = std::sync::OnceLock::new();
+    SPANS.get_or_init(Default::default).clone()
 }
 
 /// How often one and the same warning is printed.

@@ -20,6 +20,6 @@ pub mod users;
 pub use configuration::{
     AdmitSetting, AlarmGroupSection, AlarmSection, AlarmsSection, AuditSection, Config, ConfigError,
     ConfigFile, EXAMPLE, FileKind, FilesSection, IdentitiesSection, JwtSection, LimitsSection, NamedFile,
-    NamespaceSection, NormalValue, PermissionsSection, PubSubSection, RoleSection, SecuritySection,
-    ServerSection, TokensConfig, Unspecified, WebSection, dashboard, line_of, nearest,
+    NamespaceSection, NormalValue, OtlpSection, PermissionsSection, PubSubSection, RoleSection,
+    SecuritySection, ServerSection, TokensConfig, Unspecified, WebSection, dashboard, line_of, nearest,
 };

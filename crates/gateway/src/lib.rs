@@ -56,6 +56,7 @@ pub mod table;
 pub mod tag;
 pub mod template;
 pub mod tls;
+pub mod trace;
 pub mod value;
 
 pub use configuration::GatewayConfig;

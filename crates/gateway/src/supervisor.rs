@@ -5,8 +5,10 @@ use crate::feed::{Feed, Writes};
 use crate::lease::Lease;
 use crate::pause::jitter;
 use crate::source::Adapter;
+use crate::trace::TARGET;
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
+use tracing::field::Empty;
 
 /// Runs a source for ever; with a lease, whenever this gateway has it.
 pub async fn supervise(
@@ -32,6 +34,8 @@ pub async fn supervise(
         };
         writes.discard(&feed);
         let answers = feed.statistics().snapshot().answers;
+        let span =
+            tracing::debug_span!(target: TARGET, "source.session", source = settings.name, error = Empty);
         // A panic of an adapter or of a library costs this source a pause, and nobody else anything.
         let run = AssertUnwindSafe(adapter.run(&feed, &mut writes)).catch_unwind();
         let outcome = match &mut lease {
@@ -56,6 +60,8 @@ pub async fn supervise(
             last_told.clear();
         }
         let told = fault.to_string();
+        span.record("error", &told);
+        drop(span);
         if told == last_told {
             tracing::debug!(source = settings.name, error = told, "still not connected");
         } else {

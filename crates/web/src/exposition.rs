@@ -22,10 +22,26 @@ pub trait Collector: fmt::Debug + Send + Sync {
 
 /// Takes metrics and writes them.
 #[derive(Debug)]
-pub struct Exposition<'a>(DescriptorEncoder<'a>);
+pub struct Exposition<'a>(Out<'a>);
+
+#[derive(Debug)]
+enum Out<'a> {
+    Text(DescriptorEncoder<'a>),
+    Families(&'a mut Vec<Family>),
+}
 
 /// A label and its value.
 pub type Label = (&'static str, String);
+
+/// A metric with its series.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Family {
+    /// Without `_total`.
+    pub(crate) name: String,
+    pub(crate) help: String,
+    pub(crate) is_counter: bool,
+    pub(crate) points: Vec<(Option<Label>, f64)>,
+}
 
 impl Exposition<'_> {
     /// A value that goes up and down. The name has its unit at the end.
@@ -33,7 +49,7 @@ impl Exposition<'_> {
     /// # Errors
     /// Those of writing the text.
     pub fn gauge(&mut self, name: &str, help: &str, value: f64) -> fmt::Result {
-        self.series(name, help, [(None, value)], ConstGauge::new)
+        self.series(name, help, [(None, value)], false, ConstGauge::new)
     }
 
     /// A value that only grows. The name is without `_total`, which is added.
@@ -41,7 +57,7 @@ impl Exposition<'_> {
     /// # Errors
     /// Those of writing the text.
     pub fn counter(&mut self, name: &str, help: &str, value: f64) -> fmt::Result {
-        self.series(name, help, [(None, value)], ConstCounter::new)
+        self.series(name, help, [(None, value)], true, ConstCounter::new)
     }
 
     /// Values that go up and down, one for each value of a label.
@@ -55,7 +71,7 @@ impl Exposition<'_> {
         values: impl IntoIterator<Item = (Label, f64)>,
     ) -> fmt::Result {
         let values = values.into_iter().map(|(label, value)| (Some(label), value));
-        self.series(name, help, values, ConstGauge::new)
+        self.series(name, help, values, false, ConstGauge::new)
     }
 
     /// Values that only grow, one for each value of a label.
@@ -69,7 +85,7 @@ impl Exposition<'_> {
         values: impl IntoIterator<Item = (Label, f64)>,
     ) -> fmt::Result {
         let values = values.into_iter().map(|(label, value)| (Some(label), value));
-        self.series(name, help, values, ConstCounter::new)
+        self.series(name, help, values, true, ConstCounter::new)
     }
 
     fn series<M: EncodeMetric>(
@@ -77,11 +93,20 @@ impl Exposition<'_> {
         name: &str,
         help: &str,
         values: impl IntoIterator<Item = (Option<Label>, f64)>,
+        is_counter: bool,
         metric: impl Fn(f64) -> M,
     ) -> fmt::Result {
         let mut values = values.into_iter().peekable();
         let Some((_, first)) = values.peek() else { return Ok(()) };
-        let mut encoder = self.0.encode_descriptor(name, help, None, metric(*first).metric_type())?;
+        let out = match &mut self.0 {
+            Out::Text(out) => out,
+            Out::Families(families) => {
+                let (name, help) = (name.to_owned(), help.to_owned());
+                families.push(Family { name, help, is_counter, points: values.collect() });
+                return Ok(());
+            }
+        };
+        let mut encoder = out.encode_descriptor(name, help, None, metric(*first).metric_type())?;
         for (label, value) in values {
             let metric = metric(value);
             match label {
@@ -104,7 +129,7 @@ struct Adapter(Arc<dyn Collector>);
 
 impl collector::Collector for Adapter {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        self.0.collect(&mut Exposition(encoder))
+        self.0.collect(&mut Exposition(Out::Text(encoder)))
     }
 }
 
@@ -119,6 +144,17 @@ pub(crate) fn exposition(
     let mut out = String::new();
     text::encode(&mut out, &registry)?;
     Ok(out)
+}
+
+/// All metrics, for other formats.
+pub(crate) fn families(
+    collectors: impl IntoIterator<Item = Arc<dyn Collector>>,
+) -> Result<Vec<Family>, fmt::Error> {
+    let mut families = Vec::new();
+    for collector in collectors {
+        collector.collect(&mut Exposition(Out::Families(&mut families)))?;
+    }
+    Ok(families)
 }
 
 #[cfg(test)]

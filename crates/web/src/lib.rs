@@ -5,6 +5,7 @@
 //! thread of its own and cannot slow a shard. Nothing is loaded from elsewhere: all files are part of the program.
 //!
 //! - [`server`]: listening, connections, TLS; [`settings`]: what can be chosen;
+//! - [`otlp`]: the same metrics, and traces, for a collector;
 //! - [`exposition`]: Prometheus' text format, to which others can add; `metrics`: `/metrics`; `health`: `/healthz`, `/readyz`;
 //! - `subject`: the server that is shown; [`sources`]: where a gateway's values come from; `state`: what requests share;
 //! - `visitor`: sessions of browsers, and the OPC UA client behind each; `guard`: headers and origin; `rate_limit`;
@@ -20,6 +21,7 @@ mod guard;
 mod health;
 pub mod log;
 mod metrics;
+pub mod otlp;
 mod rate_limit;
 pub mod server;
 pub mod settings;
@@ -29,6 +31,7 @@ mod subject;
 mod visitor;
 
 pub use exposition::Collector;
+pub use otlp::{Otlp, OtlpSettings};
 pub use server::{StartError, WebServer};
 pub use settings::{Access, Settings, Tls};
 pub use subject::Subject;

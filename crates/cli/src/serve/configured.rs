@@ -74,6 +74,8 @@ pub(crate) fn check_files(file: &ConfigFile) -> Result<Option<usize>, Failure> {
             )));
         }
     }
+    #[cfg(feature = "web")]
+    super::otlp::check(file)?;
     pubsub_files(file).check()
 }
 

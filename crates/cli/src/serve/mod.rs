@@ -10,6 +10,8 @@ mod headroom;
 mod history;
 mod interop;
 pub(crate) mod load;
+#[cfg(feature = "web")]
+mod otlp;
 mod plant;
 mod profile;
 mod pubsub;
@@ -308,12 +310,19 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
     let mut gateway = gateway.start()?;
     let memory = taktwerk_memory::watch().map_err(|error| Failure::Environment(error.to_string()))?;
     #[cfg(feature = "web")]
+    let mut extras = gateway.extras();
+    #[cfg(feature = "web")]
+    let otlp = match &configured {
+        Some(configured) => otlp::start(configured.file(), &running, &mut extras)?,
+        None => None,
+    };
+    #[cfg(feature = "web")]
     let mut dashboard = {
         let web = match &configured {
             Some(configured) => configured.web_of(configured.file())?,
             None => arguments.web.map(web::Web::demo),
         };
-        web::Dashboard::start(web, &running, gateway.extras())?
+        web::Dashboard::start(web, &running, extras)?
     };
     let mut reload = match (&configured, &arguments.config) {
         (Some(configured), Some(path)) => Some(Reload::start(configured, path, arguments.watch, nodesets)?),
@@ -364,6 +373,9 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
     drop(dashboard);
     drop(updaters);
     drop(gateway);
+    // Spans of the end, too.
+    #[cfg(feature = "web")]
+    drop(otlp);
     drop(pubsub);
     running.stop(GRACE);
     Ok(())

@@ -21,7 +21,10 @@ use std::time::SystemTime;
 use taktwerk::RunningServer;
 use taktwerk_config::ConfigFile;
 use taktwerk_server::space::import::Batch;
+use tracing::field::Empty;
 
+/// The target of spans that are exported.
+pub(super) const TRACE: &str = "taktwerk::trace";
 /// Sections and settings that a running server takes over.
 const LIVE: [&str; 9] =
     ["role", "permissions", "namespace", "web", "source", "tag", "template", "instance", NODESETS];
@@ -101,15 +104,24 @@ impl Reload {
         if let Some(seen) = &mut self.seen {
             *seen = stamp(&self.path);
         }
-        let outcome = self.take_over(
-            configured,
-            running,
-            gateway,
-            #[cfg(feature = "web")]
-            dashboard,
-        );
+        let span = tracing::debug_span!(target: TRACE, "config.apply", applied = Empty, waiting = Empty, error = Empty);
+        let outcome = span.in_scope(|| {
+            self.take_over(
+                configured,
+                running,
+                gateway,
+                #[cfg(feature = "web")]
+                dashboard,
+            )
+        });
         let outcome = outcome
             .unwrap_or_else(|error| Outcome { problem: Some(error.to_string()), ..Outcome::default() });
+        span.record("applied", outcome.applied.join(", "));
+        span.record("waiting", outcome.waiting.join(", "));
+        if let Some(problem) = &outcome.problem {
+            span.record("error", problem);
+        }
+        drop(span);
         supervisor::done(&say(&outcome));
         if let Some(reply) = reply {
             // Whoever asked may have gone.

@@ -52,6 +52,8 @@ impl ConfigFile {
         add("web.certificate", config.web.certificate.as_ref(), FileKind::File);
         add("web.key", config.web.key.as_ref(), FileKind::File);
         add("web.metrics_token_file", config.web.metrics_token_file.as_ref(), FileKind::File);
+        add("otlp.headers_file", config.otlp.headers_file.as_ref(), FileKind::File);
+        add("otlp.ca_file", config.otlp.ca_file.as_ref(), FileKind::File);
         add("history.file", config.history.file.as_ref(), FileKind::Database);
         let durable = config.durable_subscriptions.file.as_ref();
         add("durable_subscriptions.file", durable, FileKind::Database);

@@ -18,7 +18,8 @@ pub use alarms::{AlarmGroupSection, AlarmSection, AlarmsSection, NormalValue};
 pub use files::{FileKind, NamedFile, dashboard};
 pub use sections::{
     AdmitSetting, AuditSection, Config, IdentitiesSection, JwtSection, LimitsSection, NamespaceSection,
-    PermissionsSection, PubSubSection, RoleSection, SecuritySection, ServerSection, Unspecified, WebSection,
+    OtlpSection, PermissionsSection, PubSubSection, RoleSection, SecuritySection, ServerSection, Unspecified,
+    WebSection,
 };
 pub use shares::FilesSection;
 
@@ -201,6 +202,8 @@ mod tests {
         assert_eq!(all.config().events, default.events);
         assert_eq!(example.config().pubsub, default.pubsub);
         assert_eq!(example.config().web, default.web);
+        assert_eq!(example.config().otlp, default.otlp);
+        assert_eq!(all.config().otlp.every_seconds, default.otlp.every_seconds);
         assert!(all.config().pubsub.configuration.is_some() && all.config().pubsub.save_to.is_some());
         assert_eq!(example.config().permissions, default.permissions);
         let security = (&example.config().security, &default.security);

@@ -38,6 +38,8 @@ pub struct Config {
     pub pubsub: PubSubSection,
     /// `[web]`
     pub web: WebSection,
+    /// `[otlp]`
+    pub otlp: OtlpSection,
     /// `[history]`
     pub history: HistorySection,
     /// `[gateway]`, which the gateway reads itself
@@ -416,6 +418,40 @@ pub struct WebSection {
     pub anonymous: Option<bool>,
     /// A file with the token that `/metrics` takes. Default: none is needed on loopback, and elsewhere there are no metrics.
     pub metrics_token_file: Option<PathBuf>,
+}
+
+/// Metrics and traces that are sent to a collector.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct OtlpSection {
+    /// The collector; without it nothing is sent.
+    pub url: Option<Spanned<String>>,
+    /// Seconds between two exports.
+    pub every_seconds: u32,
+    /// Whether metrics are sent.
+    pub metrics: bool,
+    /// Whether traces are.
+    pub traces: bool,
+    /// `service.name`; the name of the application without it.
+    pub service_name: Option<String>,
+    /// A file with headers, one a line.
+    pub headers_file: Option<PathBuf>,
+    /// The authorities of HTTPS, PEM; those of the system without it.
+    pub ca_file: Option<PathBuf>,
+}
+
+impl Default for OtlpSection {
+    fn default() -> Self {
+        Self {
+            url: None,
+            every_seconds: 10,
+            metrics: true,
+            traces: false,
+            service_name: None,
+            headers_file: None,
+            ca_file: None,
+        }
+    }
 }
 
 /// What is published and received. Without either file there is no PubSub.

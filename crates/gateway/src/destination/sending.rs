@@ -5,12 +5,14 @@ use super::forward::Destination;
 use super::{Batch, Sink, Taken};
 use crate::fault::Fault;
 use crate::pause::jitter;
+use crate::trace::TARGET;
 use core::time::Duration;
 use futures_util::FutureExt;
 use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
 use taktwerk_net::clock::wall;
 use tokio::time::{Instant, sleep, timeout};
+use tracing::field::Empty;
 
 /// How long to wait for records before the queue is looked at again.
 const IDLE: Duration = Duration::from_secs(1);
@@ -80,6 +82,14 @@ impl Sending {
             Next::Queue(batch, _) | Next::Parked(batch) => batch,
         };
         let count = batch.records.len();
+        let span = tracing::debug_span!(
+            target: TARGET,
+            "destination.send",
+            destination = self.destination.settings().name,
+            records = count,
+            refused = Empty,
+            error = Empty
+        );
         let result = match self.send(&next).await {
             // Whoever has not taken anything yet does not refuse the values, but the settings.
             Ok(Taken { refused, reason: Some(reason), .. })
@@ -89,6 +99,11 @@ impl Sending {
             }
             result => result,
         };
+        match &result {
+            Ok(taken) => span.record("refused", taken.refused),
+            Err(fault) => span.record("error", fault.to_string()),
+        };
+        drop(span);
         match result {
             Ok(taken) => self.taken(next, taken).await,
             Err(fault) => {

@@ -1,8 +1,8 @@
 //! The server's CPU headroom, if it predicts one.
 
 use crate::exposition::{Collector, Exposition};
-use crate::state::App;
 use std::fmt;
+use taktwerk_server::ServerShared;
 use taktwerk_server::headroom::Report;
 
 /// The headroom at the time of reading.
@@ -10,8 +10,8 @@ use taktwerk_server::headroom::Report;
 pub(crate) struct HeadroomMetrics(Option<Report>);
 
 impl HeadroomMetrics {
-    pub(crate) fn of(app: &App) -> Self {
-        Self(app.subject.shared.config().headroom.as_ref().map(|headroom| headroom.report()))
+    pub(crate) fn of(shared: &ServerShared) -> Self {
+        Self(shared.config().headroom.as_ref().map(|headroom| headroom.report()))
     }
 }
 

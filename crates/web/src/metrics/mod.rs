@@ -12,6 +12,16 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
+use taktwerk_server::ServerShared;
+
+/// Those of server and process.
+pub(crate) fn of_server(shared: &Arc<ServerShared>) -> [Arc<dyn Collector>; 3] {
+    [
+        Arc::new(server::ServerMetrics(Arc::clone(shared))),
+        Arc::new(headroom::HeadroomMetrics::of(shared)),
+        Arc::new(process::ProcessMetrics),
+    ]
+}
 
 /// `/metrics`.
 pub(crate) async fn get(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
@@ -29,12 +39,9 @@ pub(crate) async fn get(State(app): State<Arc<App>>, headers: HeaderMap) -> Resp
                       \"Authorization: Bearer TOKEN\".\n";
         return (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, "Bearer")], advice).into_response();
     }
-    let own: [Arc<dyn Collector>; 3] = [
-        Arc::new(server::ServerMetrics::of(&app)),
-        Arc::new(headroom::HeadroomMetrics::of(&app)),
-        Arc::new(process::ProcessMetrics),
-    ];
-    match exposition(own.into_iter().chain(app.subject.collectors.iter().cloned())) {
+    let visitors: Arc<dyn Collector> = Arc::new(server::VisitorMetrics(app.visitors.len()));
+    let own = of_server(&app.subject.shared).into_iter().chain([visitors]);
+    match exposition(own.chain(app.subject.collectors.iter().cloned())) {
         Ok(text) => {
             let media_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
             ([(header::CONTENT_TYPE, media_type)], text).into_response()

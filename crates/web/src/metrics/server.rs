@@ -1,29 +1,29 @@
 //! What the server counts.
 
 use crate::exposition::{Collector, Exposition};
-use crate::state::App;
 use std::fmt;
 use std::sync::Arc;
 use taktwerk_server::{Category, ServerShared};
 
-/// The counters of the server and of this web server.
+/// The counters of the server.
 #[derive(Debug)]
-pub(crate) struct ServerMetrics {
-    shared: Arc<ServerShared>,
-    visitors: usize,
-}
+pub(crate) struct ServerMetrics(pub(crate) Arc<ServerShared>);
 
-impl ServerMetrics {
-    pub(crate) fn of(app: &App) -> Self {
-        Self { shared: Arc::clone(&app.subject.shared), visitors: app.visitors.len() }
+/// How many users are logged on to the dashboard.
+#[derive(Debug)]
+pub(crate) struct VisitorMetrics(pub(crate) usize);
+
+impl Collector for VisitorMetrics {
+    fn collect(&self, out: &mut Exposition<'_>) -> fmt::Result {
+        out.gauge("taktwerk_dashboard_visitors", "Users who are logged on to the dashboard", self.0 as f64)
     }
 }
 
 impl Collector for ServerMetrics {
     fn collect(&self, out: &mut Exposition<'_>) -> fmt::Result {
-        let live = self.shared.live();
+        let live = self.0.live();
         let counters = &live.counters;
-        let build = &self.shared.config().build_info;
+        let build = &self.0.config().build_info;
         let version = match build.software_version.as_str() {
             "" => env!("CARGO_PKG_VERSION"),
             version => version,
@@ -34,7 +34,7 @@ impl Collector for ServerMetrics {
         out.gauge("taktwerk_start_time_seconds", "When the server started, since 1970", start)?;
         let state = f64::from(live.current_state().0);
         out.gauge("taktwerk_server_state", "ServerState as Part 5 numbers it; 0 is Running", state)?;
-        out.gauge("taktwerk_nodes", "Nodes of the address space", self.shared.space().node_count() as f64)?;
+        out.gauge("taktwerk_nodes", "Nodes of the address space", self.0.space().node_count() as f64)?;
         out.gauge(
             "taktwerk_connections",
             "Open connections",
@@ -91,7 +91,7 @@ impl Collector for ServerMetrics {
             "Requests that were rejected; those for the sake of security are also counted by themselves",
             rejected.map(|(reason, count)| (("reason", reason.to_owned()), f64::from(count))),
         )?;
-        let account = self.shared.account();
+        let account = self.0.account();
         let bytes = || Category::ALL.into_iter().filter(|category| category.is_bytes());
         let label =
             |category: Category| ("category", category.name().replace(' ', "_").replace("_bytes", ""));
@@ -104,11 +104,6 @@ impl Collector for ServerMetrics {
             "taktwerk_client_memory_limit_bytes",
             "The limit of the memory that is kept because clients asked for it",
             bytes().map(|category| (label(category), account.max(category) as f64)),
-        )?;
-        out.gauge(
-            "taktwerk_dashboard_visitors",
-            "Users who are logged on to the dashboard",
-            self.visitors as f64,
         )
     }
 }

@@ -8,11 +8,13 @@ use super::registers::{decode, encode};
 use crate::fault::Fault;
 use crate::feed::{Feed, Reading, Write, Writes};
 use crate::statistics::Count;
+use crate::trace::TARGET;
 use core::time::Duration;
 use std::collections::BTreeMap;
 use taktwerk_types::{StatusCode, Variant};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_modbus::ExceptionCode;
+use tracing::field::Empty;
 
 /// A unit that did not answer.
 #[derive(Debug, Clone, Copy)]
@@ -97,6 +99,16 @@ impl Line<'_> {
 
     /// Reads everything once.
     async fn poll(&mut self) -> Result<(), Fault> {
+        let (source, requests) = (&self.feed.settings().name, self.requests.len());
+        let span = tracing::debug_span!(target: TARGET, "source.poll", source, requests, error = Empty);
+        let polled = self.ask_all().await;
+        if let Err(fault) = &polled {
+            span.record("error", fault.to_string());
+        }
+        polled
+    }
+
+    async fn ask_all(&mut self) -> Result<(), Fault> {
         let mut answers = 0;
         let mut fault = None;
         let mut refused: Vec<usize> = Vec::new();

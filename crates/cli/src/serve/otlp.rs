@@ -1,0 +1,62 @@
+//! Metrics and traces of a server for a collector.
+
+use super::web::Extras;
+use crate::failure::Failure;
+use std::sync::Arc;
+use std::time::Duration;
+use taktwerk::RunningServer;
+use taktwerk_config::ConfigFile;
+use taktwerk_web::otlp::{Otlp, OtlpSettings};
+
+/// What a file says about the export, if there is one. `instance` is the ApplicationUri.
+fn settings(file: &ConfigFile, instance: &str) -> Result<Option<OtlpSettings>, Failure> {
+    let section = &file.config().otlp;
+    let Some(url) = &section.url else { return Ok(None) };
+    let name = section.service_name.as_ref().unwrap_or(&file.config().server.application_name);
+    let settings = OtlpSettings {
+        url: url.get_ref().clone(),
+        every: Duration::from_secs(section.every_seconds.max(1).into()),
+        metrics: section.metrics,
+        traces: section.traces,
+        headers_file: section.headers_file.as_deref().map(|path| file.resolve(path)),
+        ca_file: section.ca_file.as_deref().map(|path| file.resolve(path)),
+        service: (name.clone(), instance.to_owned()),
+    };
+    settings.check().map_err(|error| Failure::Usage(format!("[otlp] {error}")))?;
+    Ok(Some(settings))
+}
+
+/// Checks the section without starting anything.
+pub(super) fn check(file: &ConfigFile) -> Result<(), Failure> {
+    settings(file, "").map(drop)
+}
+
+/// Starts the export, if the file asks for one. `extras` has the metrics of sources and destinations, and gets its own.
+pub(super) fn start(
+    file: &ConfigFile,
+    running: &RunningServer,
+    extras: &mut Extras,
+) -> Result<Option<Otlp>, Failure> {
+    let instance = running.shared().config().application_uri.to_string();
+    let Some(settings) = settings(file, &instance)? else { return Ok(None) };
+    if settings.traces {
+        crate::logging::trace();
+    }
+    let (url, more) = (settings.url.clone(), extras.collectors.clone());
+    let spans = crate::logging::spans();
+    let otlp = Otlp::start(settings, Arc::clone(running.shared()), more, spans);
+    let otlp = otlp.map_err(|error| Failure::Usage(format!("[otlp] {error}")))?;
+    extras.collectors.push(otlp.collector());
+    tell!("metrics and traces: {url}");
+    Ok(Some(otlp))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    #[cfg(feature = "gateway")]
+    fn spans_of_the_gateway_are_those_that_are_exported() {
+        assert_eq!(taktwerk_gateway::trace::TARGET, taktwerk_web::otlp::spans::TARGET);
+        assert_eq!(super::super::reload::TRACE, taktwerk_web::otlp::spans::TARGET);
+    }
+}

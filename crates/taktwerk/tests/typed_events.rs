@@ -243,7 +243,20 @@ async fn an_instance_of_a_node_set_becomes_an_alarm() {
     assert!(active);
     // The Method of the type, as clients call it (Part 9 §5.7.3).
     let method: NodeId = "i=9111".parse().unwrap();
-    client.call::<_, ()>(instance, method, (event.base.event_id, LocalizedText::from("seen"))).await.unwrap();
+    let inputs = (event.base.event_id, LocalizedText::from("seen"));
+    client.call::<_, ()>(instance.clone(), method, inputs).await.unwrap();
+    assert!(next(&mut subscription, &events).await.unwrap().acked_state_id);
+    // That of the instance, which has no InputArguments: those of the type are meant.
+    dry.set(true);
+    next(&mut subscription, &events).await.unwrap();
+    dry.set(false);
+    let event = next(&mut subscription, &events).await.unwrap();
+    assert!(!event.acked_state_id);
+    let own: NodeId = "ns=3;i=5006".parse().unwrap();
+    let wrong = client.call::<_, ()>(instance.clone(), own.clone(), (1, 2)).await.unwrap_err();
+    assert_eq!(wrong.status(), taktwerk::StatusCode::BAD_INVALID_ARGUMENT);
+    let inputs = (event.base.event_id, LocalizedText::from("seen again"));
+    client.call::<_, ()>(instance, own, inputs).await.unwrap();
     assert!(next(&mut subscription, &events).await.unwrap().acked_state_id);
 }
 

@@ -94,39 +94,49 @@ impl Method {
     /// The Method and whether it has a comment behind its arguments, by the id that it has on a type of namespace 0.
     #[must_use]
     pub fn from_type(id: u32) -> Option<(Self, bool)> {
-        Some(match id {
-            m::CONDITION_TYPE_ENABLE => (Self::Enable, false),
-            m::CONDITION_TYPE_DISABLE => (Self::Disable, false),
-            m::CONDITION_TYPE_ADD_COMMENT => (Self::AddComment, false),
-            m::ACKNOWLEDGEABLE_CONDITION_TYPE_ACKNOWLEDGE => (Self::Acknowledge, false),
-            m::ACKNOWLEDGEABLE_CONDITION_TYPE_CONFIRM => (Self::Confirm, false),
-            m::SHELVED_STATE_MACHINE_TYPE_TIMED_SHELVE
-            | m::ALARM_CONDITION_TYPE_SHELVING_STATE_TIMED_SHELVE => (Self::TimedShelve, false),
-            m::SHELVED_STATE_MACHINE_TYPE_ONE_SHOT_SHELVE
-            | m::ALARM_CONDITION_TYPE_SHELVING_STATE_ONE_SHOT_SHELVE => (Self::OneShotShelve, false),
-            m::SHELVED_STATE_MACHINE_TYPE_UNSHELVE | m::ALARM_CONDITION_TYPE_SHELVING_STATE_UNSHELVE => {
-                (Self::Unshelve, false)
-            }
-            m::SHELVED_STATE_MACHINE_TYPE_TIMED_SHELVE2 => (Self::TimedShelve, true),
-            m::SHELVED_STATE_MACHINE_TYPE_ONE_SHOT_SHELVE2 => (Self::OneShotShelve, true),
-            m::SHELVED_STATE_MACHINE_TYPE_UNSHELVE2 => (Self::Unshelve, true),
-            m::ALARM_CONDITION_TYPE_SUPPRESS => (Self::Suppress, false),
-            m::ALARM_CONDITION_TYPE_SUPPRESS2 => (Self::Suppress, true),
-            m::ALARM_CONDITION_TYPE_UNSUPPRESS => (Self::Unsuppress, false),
-            m::ALARM_CONDITION_TYPE_UNSUPPRESS2 => (Self::Unsuppress, true),
-            m::ALARM_CONDITION_TYPE_REMOVE_FROM_SERVICE => (Self::RemoveFromService, false),
-            m::ALARM_CONDITION_TYPE_REMOVE_FROM_SERVICE2 => (Self::RemoveFromService, true),
-            m::ALARM_CONDITION_TYPE_PLACE_IN_SERVICE => (Self::PlaceInService, false),
-            m::ALARM_CONDITION_TYPE_PLACE_IN_SERVICE2 => (Self::PlaceInService, true),
-            m::ALARM_CONDITION_TYPE_SILENCE => (Self::Silence, false),
-            m::ALARM_CONDITION_TYPE_RESET => (Self::Reset, false),
-            m::ALARM_CONDITION_TYPE_RESET2 => (Self::Reset, true),
-            m::DIALOG_CONDITION_TYPE_RESPOND => (Self::Respond, false),
-            m::DIALOG_CONDITION_TYPE_RESPOND2 => (Self::Respond, true),
-            _ => return None,
-        })
+        let (_, method, has_comment) = *ON_TYPES.iter().find(|(known, ..)| *known == id)?;
+        Some((method, has_comment))
+    }
+
+    /// Its id on the type of namespace 0 that declares it, where its arguments are.
+    #[must_use]
+    pub fn type_id(self, has_comment: bool) -> Option<u32> {
+        let found = ON_TYPES.iter().find(|(_, method, comment)| (*method, *comment) == (self, has_comment));
+        found.map(|(id, ..)| *id)
     }
 }
+
+/// The Methods of the types of namespace 0, and whether they have a comment behind their arguments. Of the same Method, the
+/// type that declares it comes before those that repeat it.
+const ON_TYPES: [(u32, Method, bool); 27] = [
+    (m::CONDITION_TYPE_ENABLE, Method::Enable, false),
+    (m::CONDITION_TYPE_DISABLE, Method::Disable, false),
+    (m::CONDITION_TYPE_ADD_COMMENT, Method::AddComment, false),
+    (m::ACKNOWLEDGEABLE_CONDITION_TYPE_ACKNOWLEDGE, Method::Acknowledge, false),
+    (m::ACKNOWLEDGEABLE_CONDITION_TYPE_CONFIRM, Method::Confirm, false),
+    (m::SHELVED_STATE_MACHINE_TYPE_TIMED_SHELVE, Method::TimedShelve, false),
+    (m::ALARM_CONDITION_TYPE_SHELVING_STATE_TIMED_SHELVE, Method::TimedShelve, false),
+    (m::SHELVED_STATE_MACHINE_TYPE_ONE_SHOT_SHELVE, Method::OneShotShelve, false),
+    (m::ALARM_CONDITION_TYPE_SHELVING_STATE_ONE_SHOT_SHELVE, Method::OneShotShelve, false),
+    (m::SHELVED_STATE_MACHINE_TYPE_UNSHELVE, Method::Unshelve, false),
+    (m::ALARM_CONDITION_TYPE_SHELVING_STATE_UNSHELVE, Method::Unshelve, false),
+    (m::SHELVED_STATE_MACHINE_TYPE_TIMED_SHELVE2, Method::TimedShelve, true),
+    (m::SHELVED_STATE_MACHINE_TYPE_ONE_SHOT_SHELVE2, Method::OneShotShelve, true),
+    (m::SHELVED_STATE_MACHINE_TYPE_UNSHELVE2, Method::Unshelve, true),
+    (m::ALARM_CONDITION_TYPE_SUPPRESS, Method::Suppress, false),
+    (m::ALARM_CONDITION_TYPE_SUPPRESS2, Method::Suppress, true),
+    (m::ALARM_CONDITION_TYPE_UNSUPPRESS, Method::Unsuppress, false),
+    (m::ALARM_CONDITION_TYPE_UNSUPPRESS2, Method::Unsuppress, true),
+    (m::ALARM_CONDITION_TYPE_REMOVE_FROM_SERVICE, Method::RemoveFromService, false),
+    (m::ALARM_CONDITION_TYPE_REMOVE_FROM_SERVICE2, Method::RemoveFromService, true),
+    (m::ALARM_CONDITION_TYPE_PLACE_IN_SERVICE, Method::PlaceInService, false),
+    (m::ALARM_CONDITION_TYPE_PLACE_IN_SERVICE2, Method::PlaceInService, true),
+    (m::ALARM_CONDITION_TYPE_SILENCE, Method::Silence, false),
+    (m::ALARM_CONDITION_TYPE_RESET, Method::Reset, false),
+    (m::ALARM_CONDITION_TYPE_RESET2, Method::Reset, true),
+    (m::DIALOG_CONDITION_TYPE_RESPOND, Method::Respond, false),
+    (m::DIALOG_CONDITION_TYPE_RESPOND2, Method::Respond, true),
+];
 
 /// What is done with a condition.
 #[derive(Debug, Clone, PartialEq)]
@@ -199,6 +209,8 @@ mod tests {
                 found += 1;
                 let name = if is_second { format!("{}2", method.name()) } else { method.name().to_owned() };
                 assert_eq!(node.browse_name(), name, "i={}", node.id());
+                let declared = method.type_id(is_second).and_then(Method::from_type);
+                assert_eq!(declared, Some((method, is_second)));
             }
         }
         assert_eq!(found, 27);

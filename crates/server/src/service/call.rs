@@ -286,9 +286,9 @@ fn prepare_condition(
     found: condition::Found,
     inputs: Vec<Variant>,
 ) -> Result<(Callee, Vec<Variant>), Refusal> {
-    let condition::Found { call, method, source } = found;
+    let condition::Found { call, method, arguments, source } = found;
     condition::check(nodes, decisions, object_id, method, &source)?;
-    let inputs = check_inputs(nodes, method, inputs)?;
+    let inputs = check_inputs(nodes, arguments, inputs)?;
     Ok((Callee::Condition(call), inputs))
 }
 

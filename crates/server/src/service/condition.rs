@@ -10,7 +10,7 @@ use crate::space::nodes::Nodes;
 use crate::space::{AddressSpace, NodeIx};
 use taktwerk_schema::PermissionType;
 use taktwerk_schema::ids::{method_ids, reference_type_ids};
-use taktwerk_types::{LocalizedText, NodeId, StatusCode, UtcTime, Variant};
+use taktwerk_types::{LocalizedText, NodeId, QualifiedName, StatusCode, UtcTime, Variant};
 
 /// A Method of a condition that may be called.
 #[derive(Debug, Clone)]
@@ -25,8 +25,10 @@ pub(super) struct ConditionCall {
 /// What a call means.
 pub(super) struct Found {
     pub(super) call: ConditionCall,
-    /// The node whose arguments it has.
+    /// The node that the client calls.
     pub(super) method: NodeIx,
+    /// The node whose arguments it has: an instance may leave out those that its type declares.
+    pub(super) arguments: NodeIx,
     /// The source of the condition.
     pub(super) source: NodeId,
 }
@@ -41,25 +43,31 @@ pub(super) fn find(
 ) -> Option<Found> {
     let (condition, source) = known;
     let node = nodes.resolve(method.as_ref())?;
-    let (kind, has_comment) = if method.ns0() == Some(method_ids::ALARM_CONDITION_TYPE_GET_GROUP_MEMBERSHIPS)
-    {
-        (None, false)
-    } else {
-        let found = method.ns0().and_then(Method::from_type);
-        let (kind, has_comment) = found.or_else(|| own_method(nodes, object, node))?;
-        (Some(kind), has_comment)
+    let (kind, has_comment) = match method.ns0() {
+        Some(GET_GROUP_MEMBERSHIPS) => (None, false),
+        id => match id.and_then(Method::from_type) {
+            Some((kind, has_comment)) => (Some(kind), has_comment),
+            None => own_method(nodes, object, node)?,
+        },
     };
     // Only what is about shelving is called on the ShelvingState.
     let is_shelving = matches!(kind, Some(Method::TimedShelve | Method::OneShotShelve | Method::Unshelve));
     if condition != *object && !is_shelving {
         return None;
     }
+    let declared = kind.map_or(Some(GET_GROUP_MEMBERSHIPS), |kind| kind.type_id(has_comment));
+    let arguments = match declared.map(NodeIx::ns0) {
+        Some(declared) if nodes.child(node, &QualifiedName::new(0, "InputArguments")).is_none() => declared,
+        _ => node,
+    };
     let call = ConditionCall { condition, method: kind, has_comment };
-    Some(Found { call, method: node, source })
+    Some(Found { call, method: node, arguments, source })
 }
 
-/// The Method of an instance, by its name.
-fn own_method(nodes: &Nodes, object: &NodeId, method: NodeIx) -> Option<(Method, bool)> {
+const GET_GROUP_MEMBERSHIPS: u32 = method_ids::ALARM_CONDITION_TYPE_GET_GROUP_MEMBERSHIPS;
+
+/// The Method of an instance, by its name; `None` is GetGroupMemberships.
+fn own_method(nodes: &Nodes, object: &NodeId, method: NodeIx) -> Option<(Option<Method>, bool)> {
     let object = nodes.resolve(object.as_ref())?;
     let component = NodeIx::ns0(reference_type_ids::HAS_COMPONENT);
     let mut is_own = false;
@@ -81,9 +89,12 @@ fn own_method(nodes: &Nodes, object: &NodeId, method: NodeIx) -> Option<(Method,
         return None;
     }
     let name = name.name.as_str();
+    if name == "GetGroupMemberships" {
+        return Some((None, false));
+    }
     let plain = name.strip_suffix('2').unwrap_or(name);
     let method = Method::ALL.into_iter().find(|method| method.name() == plain)?;
-    Some((method, plain != name))
+    Some((Some(method), plain != name))
 }
 
 /// Whether the caller may call it: Call on the Method, and on the condition or, if that is not shown, on its source.

@@ -478,3 +478,60 @@ fn alarms_of_other_types_have_branches_too() {
     let refused = server.space.add_condition(spec, server.now.utc).unwrap_err();
     assert!(refused.to_string().contains("is no subtype of"), "{refused}");
 }
+
+/// A subtype of ExclusiveLevelAlarmType with these mandatory Properties.
+fn add_type_with(server: &Server, names: &[&str]) -> NodeId {
+    use crate::space::NodeSpec;
+    use crate::space::build::Under;
+    use schema::ids::{data_type_ids, reference_type_ids as r, variable_type_ids};
+    let ns0 = |id: u32| NodeId::numeric(0, id);
+    let kind = NodeId::string(1, "OwnAlarmType");
+    let under = Under {
+        parent: &ns0(t::EXCLUSIVE_LEVEL_ALARM_TYPE),
+        reference_type: &ns0(r::HAS_SUBTYPE),
+        type_definition: None,
+    };
+    let spec = NodeSpec::object_type(kind.clone(), QualifiedName::new(1, "OwnAlarmType"));
+    server.space.add_node(spec, under, server.now.utc).unwrap();
+    for name in names {
+        let under = Under {
+            parent: &kind,
+            reference_type: &ns0(r::HAS_PROPERTY),
+            type_definition: Some(&ns0(variable_type_ids::PROPERTY_TYPE)),
+        };
+        let property = NodeId::string(1, format!("OwnAlarmType/{name}"));
+        let string = ns0(data_type_ids::STRING);
+        let spec =
+            NodeSpec::variable(property.clone(), QualifiedName::new(1, *name), string, Some("".into()));
+        server.space.add_node(spec, under, server.now.utc).unwrap();
+        let mandatory = ns0(object_ids::MODELLING_RULE_MANDATORY);
+        server.space.add_reference(&property, &ns0(r::HAS_MODELLING_RULE), &mandatory).unwrap();
+    }
+    kind
+}
+
+#[test]
+fn a_field_of_the_own_type_with_a_standard_name_is_another_field() {
+    let mut server = Server::new();
+    let kind = add_type_with(&server, &["ConditionName", "Message", "Severity"]);
+    add(&server, variable(1, BuiltInType::Double, 20.0));
+    let mut spec = level(1);
+    spec.type_id = Some(kind);
+    spec.own = vec![("1:ConditionName".into(), "mine".into()), ("1:Message".into(), "my message".into())];
+    server.space.add_condition(spec, server.now.utc).unwrap();
+    let mut client = watching_fields(&mut server, &["ConditionName", "1:ConditionName", "1:Message"]);
+    set(&mut server, 1, 85.0);
+    let told = events(&mut client, &mut server);
+    assert_eq!(told, [["LevelAlarm".into(), "mine".into(), Variant::from("my message")]]);
+    let shown = |namespace, name: &str| {
+        let id = server.space.child(&alarm(1), &QualifiedName::new(namespace, name)).unwrap();
+        server.space.variable(&id).unwrap().get().value.unwrap_or_default()
+    };
+    assert_eq!((shown(0, "ConditionName"), shown(1, "ConditionName")), ("LevelAlarm".into(), "mine".into()));
+    let text = LocalizedText::from("v1: 85 is beyond the High limit 80");
+    assert_eq!((shown(0, "Message"), shown(1, "Message")), (text.into(), "my message".into()));
+    // A field that the application gives no value keeps the one of the type.
+    assert_eq!((shown(0, "Severity"), shown(1, "Severity")), (500u16.into(), "".into()));
+    let refused = server.space.set_condition_fields(&alarm(1), vec![("Message".into(), "no".into())]);
+    assert!(refused.unwrap_err().to_string().contains("is no field that"));
+}

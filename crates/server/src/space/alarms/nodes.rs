@@ -53,8 +53,8 @@ impl ConditionNodes {
     }
 }
 
-/// A path in names without namespaces, as instances have them.
-pub(super) fn path_of(name: &FieldName) -> String {
+/// A path in names without namespaces, as optional members of types are named.
+fn path_of(name: &FieldName) -> String {
     name.path().iter().map(|part| part.name.as_str()).collect::<Vec<_>>().join("/")
 }
 
@@ -100,7 +100,7 @@ impl AddressSpace {
         Ok(true)
     }
 
-    /// The members of an instance by their paths.
+    /// The members of an instance by their paths, as [`FieldName`] writes them.
     fn members_of(&self, id: &NodeId) -> Vec<(String, NodeId)> {
         let nodes = self.read();
         let aggregates = NodeIx::ns0(reference_type_ids::AGGREGATES);
@@ -112,7 +112,8 @@ impl AddressSpace {
                 nodes.references(ix, |reference| {
                     if reference.is_forward && nodes.is_subtype(reference.reference_type, aggregates) {
                         if let Some(view) = nodes.view(reference.target) {
-                            let name = view.browse_name().name;
+                            // With its namespace: a type may add a member with the name of a standard one.
+                            let name = view.browse_name();
                             let path =
                                 if path.is_empty() { name.to_string() } else { format!("{path}/{name}") };
                             next.push((path, reference.target, depth + 1));
@@ -140,20 +141,18 @@ impl AddressSpace {
             reference_type: &ns0(reference_type_ids::HAS_COMPONENT),
             type_definition: Some(&spec.type_id()),
         };
-        let added = if spec.is_bound {
-            self.members_of(&spec.id)
-        } else {
+        if !spec.is_bound {
             let mut optional: Vec<String> = optional_members(spec).into_iter().map(str::to_owned).collect();
             optional.extend(spec.own.iter().map(|(name, _)| path_of(name)));
             let optional: Vec<&str> = optional.iter().map(String::as_str).collect();
-            self.add_instance(NodeSpec::object(spec.id.clone(), name), under, &optional, now)?
-        };
+            self.add_instance(NodeSpec::object(spec.id.clone(), name), under, &optional, now)?;
+        }
         // Part 9 §5.12: HasCondition says whose condition it is. An instance that is bound may have the reference already.
         if !spec.is_bound || !self.has_condition(&spec.source, &spec.id) {
             self.add_reference(&spec.source, &ns0(reference_type_ids::HAS_CONDITION), &spec.id)?;
         }
         let (mut variables, mut shelving) = (BTreeMap::new(), None);
-        for (path, id) in added {
+        for (path, id) in self.members_of(&spec.id) {
             if path == "ShelvingState" {
                 shelving = Some(id.clone());
             }

@@ -4,7 +4,6 @@
 //! every shard. The lock is held for a few conditions at a time, because shards want it for Methods.
 
 use super::condition::Condition;
-use super::nodes::path_of;
 use super::saved::Saved;
 use super::watchers::Watchers;
 use crate::alarm::detector::{Detector, Input};
@@ -628,7 +627,7 @@ impl Condition {
             nodes.set(path, value, now);
         }
         for (name, value) in state.own.iter().flat_map(|own| own.iter()) {
-            nodes.set(&path_of(name), value, now);
+            nodes.set(&name.to_string(), value, now);
         }
         nodes.set("EventId", &id.unwrap_or_default().into(), now);
     }

@@ -469,6 +469,11 @@ fn add_tag(
                 format!("deadband, units and range are for numbers, and this is a {}", native.element);
             mistakes.push(fields.mistake(problem, "remove them"));
         }
+        let has_states = native.element.number() <= 9;
+        if is_right && !tag.states.is_empty() && !has_states {
+            let problem = format!("states are for Booleans and integers, and this is a {}", native.element);
+            mistakes.push(fields.mistake(problem, "remove them, or set type"));
+        }
         source.adapter.complete(position, &mut tag);
     }
     source.tags.push(TagConfig { tag, placement, path, line });

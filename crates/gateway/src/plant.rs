@@ -23,6 +23,19 @@ use taktwerk_types::{DataValue, NodeId, QualifiedName, StatusCode, Variant};
 const MODELS_MAX: usize = 1_000_000;
 const FOLDER_TYPE: NodeId = NodeId::numeric(0, object_type_ids::FOLDER_TYPE);
 
+/// What variables and methods have below them.
+const PROPERTIES: [&str; 9] = [
+    "EURange",
+    "EngineeringUnits",
+    "TrueState",
+    "FalseState",
+    "EnumStrings",
+    "EnumValues",
+    "ValueAsText",
+    "InputArguments",
+    "OutputArguments",
+];
+
 /// Decides on what a client writes.
 pub type OnWrite = Arc<dyn Fn(Variant) -> StatusCode + Send + Sync>;
 
@@ -37,6 +50,7 @@ struct Shape {
     description: Option<String>,
     units: Option<EUInformation>,
     range: Option<(f64, f64)>,
+    states: Vec<(i64, String)>,
     access: Access,
     historize: bool,
     model: Model,
@@ -50,6 +64,7 @@ impl Shape {
             description: tag.description.clone(),
             units: tag.units.clone(),
             range: tag.range,
+            states: tag.states.clone(),
             access: tag.access,
             historize: tag.historize,
             model: tag.model.clone(),
@@ -398,6 +413,9 @@ impl Plant {
         if let Some((low, high)) = tag.range {
             builder = builder.range(low..=high);
         }
+        if !shape.kind.is_array {
+            builder = builder.states(tag.states.iter().map(|(value, name)| (*value, name.as_str())));
+        }
         let writer = (tag.access == Access::ReadWrite).then(|| Arc::new(Mutex::new(on_write)));
         if let Some(writer) = &writer {
             let writer = Arc::clone(writer);
@@ -570,8 +588,7 @@ impl Plant {
         let properties: Vec<Node> = variables
             .iter()
             .flat_map(|node| {
-                let names = ["EURange", "EngineeringUnits", "InputArguments", "OutputArguments"];
-                names.into_iter().filter_map(|name| node.child_named(&QualifiedName::new(0, name)).ok())
+                PROPERTIES.into_iter().filter_map(|name| node.child_named(&QualifiedName::new(0, name)).ok())
             })
             .collect();
         self.namespace.delete_nodes(properties.iter().chain(variables));

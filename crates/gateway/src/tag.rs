@@ -100,6 +100,8 @@ pub struct Tag {
     pub units: Option<EUInformation>,
     /// The range of usual values.
     pub range: Option<(f64, f64)>,
+    /// Names of its values.
+    pub states: Vec<(i64, String)>,
     /// Numbers that differ by less than this from the last one are not stored.
     pub deadband: f64,
     /// What clients may do.
@@ -191,6 +193,7 @@ impl Tag {
             },
             units,
             range: fields.pair("range")?,
+            states: take_states(fields)?,
             deadband: deadband.map_or(0.0, |(_, deadband)| deadband),
             access: fields
                 .word("access", &[("read", Access::Read), ("read-write", Access::ReadWrite)])?
@@ -222,6 +225,22 @@ impl Tag {
         };
         Kind { element, is_array: native.is_array }
     }
+}
+
+/// Names of values: `["0 = Off", "1 = On"]`.
+fn take_states(fields: &mut Fields) -> Result<Vec<(i64, String)>, Mistake> {
+    let entries = fields.texts("states")?.unwrap_or_default();
+    let state = |entry: &String| {
+        let (value, name) = entry.split_once('=')?;
+        Some((value.trim().parse().ok()?, name.trim().to_owned()))
+    };
+    let states = entries.iter().map(|entry| state(entry).ok_or(entry)).collect::<Result<Vec<_>, _>>();
+    states.map_err(|entry| {
+        fields.mistake(
+            format!("states: {entry:?} is no value with its name"),
+            "write states = [\"0 = Off\", \"1 = On\"]",
+        )
+    })
 }
 
 fn check_name(fields: &Fields, line: usize, key: &str, name: &str) -> Result<(), Mistake> {
@@ -276,6 +295,10 @@ mod tests {
             ("source = \"plc\"\nname = \"T\"\nscale = 0\n", "g.toml:4: scale: a scale of 0"),
             ("source = \"plc\"\nname = \"T\"\ntype = \"Flaot\"\n", "did you mean \"Float\"?"),
             ("source = \"plc\"\nname = \"T\"\nacces = \"read\"\n", "did you mean `access`?"),
+            (
+                "source = \"plc\"\nname = \"T\"\nstates = [\"0: Off\"]\n",
+                "g.toml:1: states: \"0: Off\" is no value with its name",
+            ),
             ("source = \"plc\"\nname = \"T\"\nclamp = [1, 1]\n", "g.toml:4: clamp: this is no range"),
         ] {
             let error = tag(text).unwrap_err().to_string();

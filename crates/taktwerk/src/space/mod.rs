@@ -13,6 +13,7 @@ pub mod method;
 pub mod node;
 pub mod object;
 pub mod source;
+mod states;
 pub mod variable;
 
 pub use alarm::{Alarm, AlarmBuilder};

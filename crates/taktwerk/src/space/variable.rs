@@ -1,6 +1,7 @@
 //! Variables: values that clients read, write and watch.
 
 use super::node::{Node, Texts, common_setters};
+use super::states::{self, States};
 use super::{now, ns0};
 use crate::error::BuildError;
 use crate::history::Rule;
@@ -41,6 +42,7 @@ pub struct VariableBuilder<T> {
     on_write: Option<Arc<dyn WriteHandler>>,
     unit: Option<EUInformation>,
     range: Option<Range>,
+    states: States,
     history: Option<(Rule, bool)>,
 }
 
@@ -70,6 +72,7 @@ impl<T: Value> VariableBuilder<T> {
             on_write: None,
             unit: None,
             range: None,
+            states: States::default(),
             history: None,
         }
     }
@@ -158,6 +161,14 @@ impl<T: Value> VariableBuilder<T> {
         self
     }
 
+    /// Names of the values of a Boolean or integer; makes it a TwoStateDiscreteType with TrueState and FalseState, a
+    /// MultiStateDiscreteType with EnumStrings (unsigned integers that count from 0), or a MultiStateValueDiscreteType with
+    /// EnumValues and ValueAsText (Part 8 §5.3.3). Other types, and those with a unit or range, have no names of values.
+    pub fn states<N: Into<LocalizedText>>(mut self, states: impl IntoIterator<Item = (i64, N)>) -> Self {
+        self.states = States::new(states.into_iter().map(|(value, name)| (value, name.into())).collect());
+        self
+    }
+
     /// How fast the value can change, in ms: clients cannot sample faster.
     pub fn minimum_sampling_interval(mut self, millis: f32) -> Self {
         self.minimum_sampling_interval = millis;
@@ -236,6 +247,9 @@ impl<T: Value> VariableBuilder<T> {
         let id = self.texts.id.take().unwrap_or_else(|| self.parent.child_id(&self.name));
         let browse_name = self.texts.browse_name.take().unwrap_or_else(|| self.parent.child_name(&self.name));
         let analog_type = self.analog_type();
+        let data_type = shape.data_type.clone();
+        let is_plain = analog_type.is_none() && self.variable_type.is_none() && self.declared_type.is_none();
+        let states = if is_plain { core::mem::take(&mut self.states) } else { States::default() };
         let Self { parent, texts, initial, variable_type, optional, reference_type, .. } = self;
         let value = initial.map(Value::into_variant);
         let mut access = AccessLevelType::CURRENT_READ;
@@ -258,8 +272,8 @@ impl<T: Value> VariableBuilder<T> {
         }
         let spec = texts.apply(spec);
         let is_property = reference_type == reference_type_ids::HAS_PROPERTY;
-        let default_type = ns0(match analog_type {
-            Some(analog) => analog,
+        let default_type = ns0(match analog_type.or_else(|| states.variable_type(&data_type)) {
+            Some(special) => special,
             None if is_property => variable_type_ids::PROPERTY_TYPE,
             None => variable_type_ids::BASE_DATA_VARIABLE_TYPE,
         });
@@ -278,12 +292,15 @@ impl<T: Value> VariableBuilder<T> {
             if let Some((rule, writable)) = self.history {
                 node.space.historize(&node.id, writable, rule, now())?;
             }
-            Ok(node.space.variable(&node.id)?)
+            let handle = node.space.variable(&node.id)?;
+            states.add_to(&node, &data_type, &handle)?;
+            Ok(handle)
         })();
         let handle = added.inspect_err(|_: &BuildError| {
             // Half a variable would be in the way of the next attempt.
             let children = ["EURange", "EngineeringUnits"]
                 .iter()
+                .chain(&states::PROPERTIES)
                 .filter_map(|name| node.space.child(&node.id, &QualifiedName::new(0, *name)));
             let mut all: Vec<_> = children.collect();
             all.push(node.id.clone());

@@ -321,6 +321,13 @@ impl Signal {
         }
     }
 
+    /// Whether its values are states with names, and not numbers of which some have a name, such as an error.
+    #[must_use]
+    pub fn has_states(&self) -> bool {
+        let is_whole = matches!(self.meaning, Meaning::Signed | Meaning::Unsigned) && !self.is_scaled();
+        is_whole && !self.labels.is_empty() && self.unit.is_empty()
+    }
+
     fn physical(&self, raw: u64) -> Variant {
         let number = match self.meaning {
             Meaning::Unsigned if !self.is_scaled() => {

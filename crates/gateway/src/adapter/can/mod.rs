@@ -187,6 +187,11 @@ impl Adapter for Can {
         if tag.access == Access::Read {
             tag.expect_every = tag.expect_every.or(message.cycle);
         }
+        // Names of values are those of raw values. With them, a unit and a range mean nothing.
+        if !point.is_label && tag.scaling.is_identity() && tag.states.is_empty() && signal.has_states() {
+            tag.states.clone_from(&signal.labels);
+            return;
+        }
         // Unit and range of the file are those of its values, not of what else is made of them.
         if !point.is_label && tag.scaling.is_identity() && signal.kind() != BuiltInType::Boolean {
             tag.units = tag

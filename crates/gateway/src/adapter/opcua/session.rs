@@ -470,6 +470,7 @@ fn tag_of(feed: &Feed, found: &Found, may_write: bool) -> Tag {
         scaling: Scaling { factor: 1.0, offset: 0.0, clamp: None },
         units: found.units.clone(),
         range: found.range,
+        states: Vec::new(),
         deadband: 0.0,
         access: if may_write && found.is_writable { Access::ReadWrite } else { Access::Read },
         historize: false,

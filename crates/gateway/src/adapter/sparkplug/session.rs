@@ -149,6 +149,7 @@ fn tag_of(source: &str, id: &MetricId, writable: bool) -> Tag {
         scaling: Scaling { factor: 1.0, offset: 0.0, clamp: None },
         units: None,
         range: None,
+        states: Vec::new(),
         deadband: 0.0,
         access: if writable { Access::ReadWrite } else { Access::Read },
         historize: false,

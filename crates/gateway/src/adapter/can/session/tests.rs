@@ -20,12 +20,15 @@ BU_: A
 BO_ 496 Example: 8 A
  SG_ Temperature : 0|12@0- (0.01,250) [229.52|270.47] "degK" A
  SG_ Enable : 7|1@0+ (1,0) [0|0] "" A
+ SG_ Gear : 16|4@1+ (1,0) [0|15] "" A
 BO_ 2364540158 EEC1: 8 A
  SG_ Speed : 24|16@1+ (0.125,0) [0|8031.875] "rpm" A
 BA_DEF_ BO_ "GenMsgCycleTime" INT 0 65535;
 BA_DEF_DEF_ "GenMsgCycleTime" 0;
 BA_ "GenMsgCycleTime" BO_ 2364540158 100;
 VAL_ 496 Enable 1 "on" 0 "off" ;
+VAL_ 496 Gear 0 "neutral" 1 "first" 15 "error" ;
+VAL_ 2364540158 Speed 65535 "not available" ;
 "#;
 
 struct Played {
@@ -249,4 +252,22 @@ async fn a_bus_of_the_kernel_is_read_and_written() {
     if is_up(&made) {
         let _ = std::process::Command::new("ip").args(["link", "del", name]).status();
     }
+}
+
+#[tokio::test]
+async fn value_tables_become_names_of_states() {
+    let tags = "[[tag]]\nsource = \"s\"\nname = \"Gear\"\nmessage = \"Example\"\n\
+        [[tag]]\nsource = \"s\"\nname = \"Enable\"\nmessage = \"Example\"\n\
+        [[tag]]\nsource = \"s\"\nname = \"Speed\"\nmessage = \"EEC1\"\n";
+    let stand = Stand::new(tags);
+    stand.receives(496, &[0x80, 0, 1, 0, 0, 0, 0, 0]);
+    stand.until("Gear", good(1u8)).await;
+    let property = |name: &str| stand.variable(name).get().value.unwrap();
+    // Clients get the name of the value from it.
+    assert!(stand.server.space().variable(&NodeId::string(2, "s/Gear/ValueAsText")).is_ok());
+    assert_eq!(property("Gear/EnumValues").as_array().unwrap().values.len(), 3);
+    assert_eq!(property("Enable/TrueState"), taktwerk_types::LocalizedText::from("on").into());
+    // A number with a unit, of which one value is an error, stays a number.
+    assert!(stand.server.space().variable(&NodeId::string(2, "s/Speed/EnumValues")).is_err());
+    assert!(stand.server.space().variable(&NodeId::string(2, "s/Speed/EURange")).is_ok());
 }

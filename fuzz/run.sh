@@ -12,20 +12,24 @@ cd "$(dirname "$0")"
 seconds=${1:-10}
 # The workspace forbids unsafe code, so a sanitizer finds little that a panic does not; without one we run twice as fast.
 sanitizer=${FUZZ_SANITIZER:-none}
-cargo_fuzz_version=0.13.2
 
 if ! cargo +nightly --version >/dev/null 2>&1; then
     echo "no nightly compiler: replaying committed inputs only (rustup toolchain install nightly --profile minimal)"
     exec cargo test --quiet --no-default-features --lib
 fi
-if [ "$(cargo fuzz --version 2>/dev/null)" != "cargo-fuzz $cargo_fuzz_version" ]; then
-    cargo install --locked cargo-fuzz --version "$cargo_fuzz_version"
-fi
-# One binary with all targets: nearly forty would be linked for longer than they run here.
-cargo +nightly fuzz build --sanitizer "$sanitizer" any
-
 host=$(rustc +nightly --version --verbose | sed -n 's/^host: //p')
 export bin="${CARGO_TARGET_DIR:-target}/$host/release" seconds
+# What cargo-fuzz would set, without the minute that it takes to install it, and with more than one codegen unit: libFuzzer's
+# coverage (counters, comparisons, depth of the stack), and `fuzzing` for crates that then leave out checks of their own.
+coverage=(level=4 inline-8bit-counters pc-table trace-compares stack-depth)
+flags="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-simplifycfg-branch-fold-threshold=0"
+for option in "${coverage[@]}"; do flags+=" -Cllvm-args=-sanitizer-coverage-$option"; done
+[ "$sanitizer" = none ] || flags+=" -Zsanitizer=$sanitizer"
+# One binary with all targets: nearly forty would be linked for longer than they run here. The flags are for the target only,
+# not for build scripts, so it is named.
+# Runs of seconds are over before optimized code has won back what it took to compile.
+[ "$seconds" -ge 10 ] || export CARGO_PROFILE_RELEASE_OPT_LEVEL=0
+RUSTFLAGS=$flags cargo +nightly build --locked --release --target "$host" --bin any
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 export logs

@@ -21,8 +21,6 @@ pub(crate) fn run(root: &Path) -> Result<(), Failure> {
             .arg(&target)
             .current_dir(root)
             .env("RUSTFLAGS", "--cfg loom")
-            // Thousands of runs: worth a minute of compiling. Checks of overflow and assertions stay on.
-            .env("CARGO_PROFILE_DEV_OPT_LEVEL", "2")
             .env("CARGO_PROFILE_DEV_DEBUG", "0")
             .env("CARGO_INCREMENTAL", "0")
             .stdout(Stdio::piped())

@@ -18,6 +18,8 @@ struct Step {
     from: Extent,
     /// Set for the step.
     environment: &'static [(&'static str, &'static str)],
+    /// What is added to the arguments, in runs that go on at the same time. Empty for one run without additions.
+    halves: &'static [&'static [&'static str]],
 }
 
 /// How much is run.
@@ -32,12 +34,15 @@ pub(crate) enum Extent {
 }
 
 const fn step(name: &'static str, program: &'static str, arguments: &'static [&'static str]) -> Step {
-    Step { name, program, arguments, from: Extent::Quick, environment: &[] }
+    Step { name, program, arguments, from: Extent::Quick, environment: &[], halves: &[] }
 }
 
 const fn slow(name: &'static str, program: &'static str, arguments: &'static [&'static str]) -> Step {
-    Step { name, program, arguments, from: Extent::Full, environment: &[] }
+    Step { name, program, arguments, from: Extent::Full, environment: &[], halves: &[] }
 }
+
+/// What default builds leave out and can be tried on any machine.
+const FEATURES: &str = "taktwerk-cli/attack,taktwerk-cli/can,taktwerk-history/postgres";
 
 const STEPS: &[Step] = &[
     step("format", "cargo", &["fmt", "--all", "--check"]),
@@ -48,37 +53,15 @@ const STEPS: &[Step] = &[
     step(
         "lints",
         "cargo",
-        &[
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--features",
-            "taktwerk-cli/attack,taktwerk-cli/can",
-            "--",
-            "-D",
-            "warnings",
-        ],
+        &["clippy", "--workspace", "--all-targets", "--features", FEATURES, "--", "-D", "warnings"],
     ),
-    step(
-        "tests",
-        "cargo",
-        &["test", "--workspace", "--features", "taktwerk-cli/attack,taktwerk-cli/can", "--no-fail-fast"],
-    ),
-    step(
-        "history in PostgreSQL",
-        "cargo",
-        &[
-            "test",
-            "-p",
-            "taktwerk-history",
-            "--features",
-            "postgres",
-            "--lib",
-            "--test",
-            "outage",
-            "postgres",
-        ],
-    ),
+    step("tests, compiled", "cargo", &["test", "--workspace", "--features", FEATURES, "--no-run"]),
+    // Tests wait for most of their time and cargo runs one executable after the other. Both halves take about as long.
+    Step {
+        halves: &[&["--lib", "--bins", "--test", "[a-k]*"], &["--test", "[!a-k]*"]],
+        ..step("tests", "cargo", &["test", "--workspace", "--features", FEATURES, "--no-fail-fast"])
+    },
+    step("examples in documentation", "cargo", &["test", "--workspace", "--features", FEATURES, "--doc"]),
     step("campaign, 2 000 seeds", "cargo", &["xtask", "simulate", "--development", "--seeds", "2000"]),
     // The steps above build the command with the attacks, which its default build does not have.
     slow("default build of the command", "cargo", &["test", "-p", "taktwerk-cli", "--test", "flood"]),
@@ -195,6 +178,43 @@ pub(crate) fn run(root: &Path, extent: Extent) -> Result<(), Failure> {
 }
 
 fn run_step(root: &Path, step: &Step, count: &mut Count) -> Result<(), Failure> {
+    if step.halves.is_empty() {
+        return run_once(root, step, &[], false, count);
+    }
+    std::thread::scope(|scope| {
+        let halves: Vec<_> = step
+            .halves
+            .iter()
+            .map(|added| {
+                scope.spawn(move || {
+                    let mut count = Count::default();
+                    let outcome = run_once(root, step, added, true, &mut count);
+                    (outcome, count)
+                })
+            })
+            .collect();
+        let mut outcome = Ok(());
+        for half in halves {
+            let (of_half, counted) = half
+                .join()
+                .unwrap_or_else(|_| (Err("a run ended with a panic".to_owned()), Count::default()));
+            count.passed += counted.passed;
+            count.failed += counted.failed;
+            outcome = outcome.and(of_half);
+        }
+        outcome
+    })
+}
+
+/// One run of a step. With `grouped`, lines are kept until the tests of one executable have ended, so that those of runs
+/// beside it do not come between them.
+fn run_once(
+    root: &Path,
+    step: &Step,
+    added: &[&str],
+    grouped: bool,
+    count: &mut Count,
+) -> Result<(), Failure> {
     let program =
         if step.program.contains('/') { root.join(step.program) } else { Path::new(step.program).to_owned() };
     // The scripts take the programs that the tests have built: a release build of everything takes as long as all tests.
@@ -203,19 +223,27 @@ fn run_step(root: &Path, step: &Step, count: &mut Count) -> Result<(), Failure> 
         .env("PROGRAMS", target.join("debug"))
         .envs(step.environment.iter().copied())
         .args(step.arguments)
+        .args(added)
         .current_dir(root)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
         .map_err(|error| format!("{} does not start: {error}", program.display()))?;
+    let mut group = String::new();
     if let Some(output) = child.stdout.take() {
         for line in BufReader::new(output).split(b'\n') {
             let line = line.map_err(|error| format!("its output cannot be read: {error}"))?;
             let line = String::from_utf8_lossy(&line);
-            println!("{line}");
             count.read(&line);
+            group.push_str(&line);
+            group.push('\n');
+            if !grouped || line.starts_with("test result:") {
+                print!("{group}");
+                group.clear();
+            }
         }
     }
+    print!("{group}");
     let status = child.wait().map_err(|error| format!("it cannot be waited for: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("{status}")) }
 }

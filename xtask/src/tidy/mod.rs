@@ -4,6 +4,7 @@
 mod circles;
 mod dependencies;
 mod form;
+mod lock;
 mod purity;
 mod randomness;
 mod source;
@@ -45,7 +46,9 @@ impl std::fmt::Display for Finding {
 /// Runs all checks; with `wasm` also builds the core for a target without an operating system.
 pub(crate) fn run(root: &Path, wasm: bool) -> Result<(), Failure> {
     let table = dependencies::Table::parse(&read(&root.join("ARCHITECTURE.md"))?)?;
-    let mut findings = dependencies::check(&table, &metadata(root)?)?;
+    let metadata = metadata(root)?;
+    let mut findings = dependencies::check(&table, &metadata)?;
+    findings.extend(lock::check(&read(&root.join("fuzz/Cargo.lock"))?, &metadata));
     for file in rust_files(root)? {
         let path = relative(root, &file);
         let text = read(&file)?;

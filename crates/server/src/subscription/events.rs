@@ -10,7 +10,7 @@ use super::event_items::Begun;
 use super::item::{Item, ItemExt, NONE, flag};
 use super::manage::{Revised, id_of};
 use super::notifications::fire_links;
-use super::shared_filters::{Answers, Batch};
+use super::shared_filters::{Answers, Batch, ENTRY_SIZE};
 use super::subscription::Subscription;
 use crate::account::{Category, Charge, Exhausted, HeapSize, allocation};
 use crate::authorization::{Decisions, Denial};
@@ -90,8 +90,13 @@ impl EventItem {
         filter_size(&self.filter) + earlier.sum::<usize>()
     }
 
-    /// Gives it another filter. `raised`: the number of the next event, if some from before may still come.
-    fn set_filter(&mut self, filter: Arc<EventFilter>, raised: Option<u64>) -> Result<(), Exhausted> {
+    /// Gives it another filter, and returns the one that it had. `raised`: the number of the next event, if some from before
+    /// may still come.
+    fn set_filter(
+        &mut self,
+        filter: Arc<EventFilter>,
+        raised: Option<u64>,
+    ) -> Result<Arc<EventFilter>, Exhausted> {
         if raised.is_none() {
             self.earlier.clear();
         }
@@ -101,13 +106,13 @@ impl EventItem {
         // If it was modified already since the last event, nothing is left to decide for the one in between.
         if let Some(until) = raised.filter(|until| self.earlier.last().is_none_or(|last| last.until < *until))
         {
-            self.earlier.push(Earlier { until, filter: old });
+            self.earlier.push(Earlier { until, filter: Arc::clone(&old) });
             if self.filter_charge.resize(self.filters_size()).is_err() {
                 // Without room for it, the new one decides about these events too.
                 self.earlier.pop();
             }
         }
-        Ok(())
+        Ok(old)
     }
 }
 
@@ -151,7 +156,10 @@ impl Item {
 
 /// Bytes that a filter takes.
 fn filter_size(filter: &EventFilter) -> usize {
-    allocation(size_of::<EventFilter>() + 16) + allocation(size_of::<EventItem>()) + filter.heap_size()
+    allocation(size_of::<EventFilter>() + 16)
+        + allocation(size_of::<EventItem>())
+        + ENTRY_SIZE
+        + filter.heap_size()
 }
 
 impl Engine {
@@ -231,9 +239,14 @@ impl Engine {
         let invalid = taktwerk_types::StatusCode::BAD_MONITORED_ITEM_ID_INVALID;
         let item = items.get_mut(index as usize).ok_or(invalid)?;
         let events = item.events_mut().ok_or(invalid)?;
-        events
-            .set_filter(filters.share(Arc::new(settings.filter)), on_their_way)
-            .map_err(Exhausted::status)?;
+        let filter = filters.share(Arc::new(settings.filter));
+        match events.set_filter(Arc::clone(&filter), on_their_way) {
+            Ok(old) => filters.release(&old),
+            Err(exhausted) => {
+                filters.release(&filter);
+                return Err(exhausted.status());
+            }
+        }
         let lost = events.queue.modify(queue_size, settings.discard_oldest);
         // What is refused changes nothing.
         item.client_handle = settings.client_handle;
@@ -527,8 +540,24 @@ impl Engine {
 
     // ---- moving
 
+    /// An item ends, or leaves the engine: its filter is no longer one of the shard's.
+    pub(super) fn release_filter(&mut self, index: u32) {
+        let Self { items, filters, .. } = self;
+        let events = items.get(index as usize).and_then(|item| item.ext.as_ref()?.events.as_ref());
+        if let Some(events) = events {
+            filters.release(&events.filter);
+        }
+    }
+
+    /// How many filters of events the items have.
+    #[cfg(test)]
+    pub(crate) fn filter_count(&self) -> usize {
+        self.filters.len()
+    }
+
     /// An item leaves for another shard's engine.
     pub(super) fn depart_events(&mut self, index: u32) {
+        self.release_filter(index);
         let has_left = self.events.len(self.shard) > 0 || self.event_items.is_behind();
         let Some(item) = self.items.get_mut(index as usize) else { return };
         let is_watching = item.has(flag::ENABLED);

@@ -518,6 +518,7 @@ impl Engine {
         if self.items.get(index as usize).is_some_and(|item| item.has(flag::ENABLED)) {
             self.stop_watching(index);
         }
+        self.release_filter(index);
         if let Some(item) = self.items.get_mut(index as usize) {
             item.flags = 0;
             item.ext = None;

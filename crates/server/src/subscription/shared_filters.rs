@@ -7,62 +7,70 @@
 use crate::event::bus::Handed;
 use crate::event::filter::{Around, EventFilter};
 use crate::event::queue::{Waiting, Written};
-use core::ops::Bound;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
 /// Filters with one fingerprint that are looked at. Only who chooses filters for that has more; they are not shared then.
 const SAME_FINGERPRINT_MAX: usize = 4;
-/// Fingerprints that are looked at for filters that are gone, for each filter that comes.
-const SWEPT_PER_FILTER: usize = 2;
 /// Evaluating a filter, writing the fields of an event, and freeing it if nobody wants it, in items that are asked.
 const COST_OF_ANSWER: usize = 8;
 
 /// Events that are given to items together: all were seen at the same nodes, and need the same permissions.
 pub(super) type Batch = SmallVec<[Handed; 4]>;
 
+/// What the entry of a filter takes, in bytes: each item pays for one.
+pub(super) const ENTRY_SIZE: usize = size_of::<u64>() + size_of::<SmallVec<[Known; 1]>>();
+
+/// A filter, and the items of the shard that have it now.
+#[derive(Debug)]
+pub(super) struct Known {
+    filter: Weak<EventFilter>,
+    items: u32,
+}
+
 /// The filters of a shard's items.
 #[derive(Debug, Default)]
 pub(super) struct SharedFilters {
-    /// By fingerprint. The items charge what the filters take.
-    known: BTreeMap<u64, SmallVec<[Weak<EventFilter>; 1]>>,
-    /// Where the sweep goes on.
-    swept: u64,
+    /// By fingerprint. The items charge what the filters and their entries take.
+    known: BTreeMap<u64, SmallVec<[Known; 1]>>,
 }
 
 impl SharedFilters {
-    /// The filter, or an equal one that other items have.
+    /// The filter, or an equal one that other items have. Whoever gets it [releases](Self::release) it.
     pub(super) fn share(&mut self, filter: Arc<EventFilter>) -> Arc<EventFilter> {
-        self.sweep();
         let same = self.known.entry(filter.fingerprint()).or_default();
-        same.retain(|known| known.strong_count() > 0);
-        let equal = same.iter().filter_map(Weak::upgrade).find(|known| **known == *filter);
-        if let Some(equal) = equal {
-            return equal;
+        for known in same.iter_mut() {
+            if let Some(equal) = known.filter.upgrade().filter(|equal| **equal == *filter) {
+                known.items = known.items.saturating_add(1);
+                return equal;
+            }
         }
         if same.len() < SAME_FINGERPRINT_MAX {
-            same.push(Arc::downgrade(&filter));
+            same.push(Known { filter: Arc::downgrade(&filter), items: 1 });
         }
         filter
     }
 
-    /// Forgets filters that no item has any more, some at a time: of more than come.
-    fn sweep(&mut self) {
-        let behind = (Bound::Excluded(self.swept), Bound::Unbounded);
-        let looked_at: SmallVec<[u64; SWEPT_PER_FILTER]> =
-            self.known.range(behind).take(SWEPT_PER_FILTER).map(|(fingerprint, _)| *fingerprint).collect();
-        // Behind the last one it begins again.
-        self.swept = looked_at.last().copied().unwrap_or(0);
-        for fingerprint in looked_at {
-            if self
-                .known
-                .get(&fingerprint)
-                .is_some_and(|same| same.iter().all(|known| known.strong_count() == 0))
-            {
-                self.known.remove(&fingerprint);
+    /// An item does not have the filter any more. Nothing is left of it here when it was the last one.
+    pub(super) fn release(&mut self, filter: &Arc<EventFilter>) {
+        let fingerprint = filter.fingerprint();
+        let Some(same) = self.known.get_mut(&fingerprint) else { return };
+        same.retain(|known| {
+            if core::ptr::eq(known.filter.as_ptr(), Arc::as_ptr(filter)) {
+                known.items = known.items.saturating_sub(1);
             }
+            known.items > 0
+        });
+        if same.is_empty() {
+            self.known.remove(&fingerprint);
         }
+    }
+
+    /// How many there are.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.known.values().map(|same| same.len()).sum()
     }
 }
 

@@ -426,6 +426,7 @@ fn items_for_events_move_to_another_shard_with_what_they_have() {
     let now = pair.shards[0].now;
     let mut client = pair.shards[1].session();
     assert_eq!(pair.transfer(&mut client, 1, &[id]), [StatusCode::GOOD]);
+    assert_eq!(pair.shards.each_mut().map(Server::filter_count), [0, 1]);
     raise(&pair.shards[0], PUMP, 2);
     assert!(pair.shards[0].space.events().is_watched());
     let request = publish(&mut client, &mut pair.shards[1]);

@@ -173,10 +173,16 @@ impl Server {
     }
 
     /// Nothing is kept for anybody.
-    pub(crate) fn assert_nothing_is_kept(&self) {
+    pub(crate) fn assert_nothing_is_kept(&mut self) {
+        assert_eq!(self.filter_count(), 0, "filters of events that no item has");
         for category in Category::ALL {
             assert_eq!(self.used(category), 0, "{}", category.name());
         }
+    }
+
+    /// How many filters of events the shard knows.
+    pub(crate) fn filter_count(&mut self) -> usize {
+        self.shard.context(None, self.now).engine.filter_count()
     }
 
     /// Runs one effect and gives its result back.

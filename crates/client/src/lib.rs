@@ -36,6 +36,7 @@ mod endpoint;
 pub mod error;
 pub mod event;
 pub mod event_query;
+mod filter_namespaces;
 pub mod history;
 mod identity;
 mod learned;

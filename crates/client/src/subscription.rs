@@ -1,6 +1,7 @@
 //! What is known of a subscription: what the application wants, what the server has, and which notification message
 //! comes next. No I/O and no messages here; see `publish` and `sync` for those.
 
+use crate::filter_namespaces::renumbered;
 use crate::namespaces::Namespaces;
 use crate::notification::OwnedMessage;
 use core::time::Duration;
@@ -51,7 +52,8 @@ impl Default for SubscriptionParams {
 /// A monitored item that an application wants.
 ///
 /// The namespace indexes in it count in the NamespaceArray that the client knows when the item is added. If a server
-/// comes back with another NamespaceArray, the item is created with the indexes that the same URIs have there.
+/// comes back with another NamespaceArray, the item is created with the indexes that the same URIs have there, also those
+/// in an EventFilter or an AggregateFilter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WantedItem {
     /// How it is created. Its client handle is the application's choice.
@@ -149,6 +151,8 @@ impl Item {
             None => from.renumber(node.node_id.namespace_index, to)?,
         };
         let encoding_index = from.renumber(node.data_encoding.namespace_index, to)?;
+        let parameters = &mut self.request.requested_parameters;
+        let filter = renumbered(&parameters.filter, &from, to)?;
         if let Some(path) = &mut self.browse_path {
             let start_index = from.renumber(path.starting_node.namespace_index, to)?;
             let elements = &mut path.relative_path.elements;
@@ -162,6 +166,9 @@ impl Item {
                 element.reference_type_id.namespace_index = reference_type;
                 element.target_name.namespace_index = name;
             }
+        }
+        if let Some(filter) = filter {
+            parameters.filter = filter;
         }
         node.node_id.namespace_index = node_index;
         node.data_encoding.namespace_index = encoding_index;

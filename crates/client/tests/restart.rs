@@ -5,13 +5,14 @@ mod common;
 
 use common::*;
 use taktwerk_client::{
-    Event, Misuse, Note, OperationKind, SubscriptionEvent, SubscriptionHandle, WantedItem,
+    Event, EventQuery, Misuse, Note, OperationKind, SubscriptionEvent, SubscriptionHandle, WantedItem,
 };
 use taktwerk_schema::{
-    ActivateSessionRequest, BrowsePath, CreateSessionRequest, CreateSubscriptionRequest, GetEndpointsRequest,
-    MonitoredItemCreateRequest, PublishRequest, ReadResponse, RelativePath, RelativePathElement,
+    ActivateSessionRequest, AggregateFilter, BrowsePath, CreateSessionRequest, CreateSubscriptionRequest,
+    EventFilter, GetEndpointsRequest, MonitoredItemCreateRequest, PublishRequest, ReadResponse, RelativePath,
+    RelativePathElement,
 };
-use taktwerk_types::{NodeId, QualifiedName, StatusCode, Structure};
+use taktwerk_types::{ExtensionObject, NodeId, QualifiedName, StatusCode, Structure};
 
 const UA: &str = "http://opcfoundation.org/UA/";
 
@@ -79,6 +80,54 @@ fn items_follow_the_uri_of_their_namespace() {
     restart(&mut world, &[UA, "urn:plc", "urn:a", "urn:b", "urn:plant"]);
     assert_eq!(nodes(&world)[0], (7, NodeId::numeric(4, 7)));
     assert!(!world.take_events().contains(&Event::Note(Note::NamespacesChanged)));
+}
+
+/// Types, fields and values of conditions are named by indexes too.
+#[test]
+fn filters_of_events_follow_the_uris_of_their_namespaces() {
+    let filter = |plant: u16, plc: u16| {
+        let condition = format!(
+            "{plant}:Cause = 'x' and SourceNode = ns={plc};i=5 and SourceNode in (i=2253, ns={plant};s=Pump) and \
+             relatedto (ns={plant};i=1, i=58, i=47, 1)"
+        );
+        EventQuery::new()
+            .select("Severity")
+            .select(&format!("ActiveState/{plant}:Reason"))
+            .select_of(&NodeId::numeric(plant, 1003), vec![QualifiedName::new(plc, "Operator")])
+            .of_type(NodeId::numeric(plant, 1003), &condition)
+            .unwrap()
+            .event_filter()
+            .clone()
+    };
+    let mut world = Setup::default().world();
+    world.server.knobs.namespaces = vec![UA, "urn:plc", "urn:other", "urn:plant"];
+    world.client.connect(target(), world.now).unwrap();
+    world.settle();
+    let handle = world.client.create_subscription(params(), world.now);
+    let mut events = item_in(0, 7);
+    events.requested_parameters.filter = ExtensionObject::new(&filter(3, 1));
+    let mut values = item_in(1, 8);
+    let aggregate = AggregateFilter { aggregate_type: NodeId::numeric(3, 9), ..AggregateFilter::default() };
+    values.requested_parameters.filter = ExtensionObject::new(&aggregate);
+    world.client.add_items(handle, [events, values], world.now).unwrap();
+    world.seconds(1);
+    let filters = |world: &World| -> Vec<ExtensionObject> {
+        let items = world.server.subscriptions.values().flat_map(|subscription| subscription.items.values());
+        items.map(|item| item.requested_parameters.filter.clone()).collect()
+    };
+    assert_eq!(filters(&world)[0].decode::<EventFilter>().unwrap(), filter(3, 1));
+    restart(&mut world, &[UA, "urn:plant", "urn:plc"]);
+    let now = filters(&world);
+    assert_eq!(now[0].decode::<EventFilter>().unwrap(), filter(1, 2));
+    assert_eq!(now[1].decode::<AggregateFilter>().unwrap().aggregate_type, NodeId::numeric(1, 9));
+    // A type that vanished is not mistaken for another one.
+    world.take_events();
+    restart(&mut world, &[UA, "urn:stranger", "urn:plc"]);
+    assert_eq!(filters(&world), []);
+    let missing =
+        SubscriptionEvent::NamespaceMissing { namespace_uri: "urn:plant".into(), client_handles: vec![7, 8] };
+    let told = world.subscription_events();
+    assert!(told.contains(&missing), "{told:?}");
 }
 
 /// Another node may have the index now: nothing is monitored in its place.

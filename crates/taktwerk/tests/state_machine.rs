@@ -184,3 +184,116 @@ fn a_panic_of_the_application_leaves_the_machine_usable() {
     drop((server, plant, oven, kind));
     assert!(door.node().is_none());
 }
+
+/// A pump that has a machine inside its state Running, and a Method with arguments.
+fn pump() -> (RunningServer, Namespace, StateMachine) {
+    let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+    let plant = server.namespace("urn:plant");
+    let speed = Definition::new("SpeedStateMachineType", "Slow")
+        .state("Fast")
+        .transition("Slow", "Fast", "Accelerate")
+        .own_transition("Fast", "Slow");
+    let speed = plant.state_machine_type(speed).unwrap();
+    let pump = Definition::new("PumpStateMachineType", "Stopped")
+        .state("Running")
+        .transition("Stopped", "Running", "Start")
+        .transition("Running", "Stopped", "Stop")
+        .transition("Running", "Running", "Start")
+        .inputs::<(f64, String)>("Start", ["speed", "reason"])
+        .sub_machine("Running", "Speed", &speed);
+    let pump = plant.state_machine_type(pump).unwrap();
+    let hall = plant.object("Hall").event_notifier().add().unwrap();
+    let told = hall.variable("Told", String::new()).add().unwrap();
+    let pump = hall
+        .state_machine("Pump", &pump, move |machine, step| {
+            if machine.name() == "Pump" && step.to == "Running" {
+                let (speed, reason): (f64, String) = step.inputs()?;
+                if speed > 100.0 {
+                    return Err(StatusCode::BAD_OUT_OF_RANGE);
+                }
+                told.set(format!("{speed} {reason}"));
+            }
+            assert_eq!(step.inputs::<(u8,)>(), Err(StatusCode::BAD_INVALID_ARGUMENT));
+            Ok(())
+        })
+        .unwrap();
+    (server.spawn().unwrap(), plant, pump)
+}
+
+#[tokio::test]
+async fn a_method_has_arguments() {
+    let (server, plant, pump) = pump();
+    let node = pump.node().unwrap();
+    let client = Client::builder(&server.url()).unsecured().connect().await.unwrap();
+    let start = node.child("Start").unwrap().id().clone();
+    let call = async |inputs: Vec<Variant>| {
+        let called = client.call_variants(node.id().clone(), start.clone(), inputs).await;
+        called.map(drop).map_err(|error| error.status())
+    };
+    assert_eq!(call(vec![]).await, Err(StatusCode::BAD_ARGUMENTS_MISSING));
+    assert_eq!(call(vec!["fast".into(), "x".into()]).await, Err(StatusCode::BAD_INVALID_ARGUMENT));
+    assert_eq!(call(vec![101.0.into(), "x".into()]).await, Err(StatusCode::BAD_OUT_OF_RANGE));
+    assert_eq!(pump.state(), "Stopped");
+    call(vec![40.0.into(), "demand".into()]).await.unwrap();
+    let told = NodeId::string(plant.index(), "Hall/Told");
+    assert_eq!(client.read_value::<String>(told.clone()).await.unwrap(), "40 demand");
+    // The application gives them too, or gets what a client would get.
+    assert_eq!(pump.cause("Start"), Err(StatusCode::BAD_INVALID_ARGUMENT));
+    pump.cause_with("Start", (50.0, "test".to_owned())).unwrap();
+    assert_eq!(client.read_value::<String>(told).await.unwrap(), "50 test");
+}
+
+#[tokio::test]
+async fn a_machine_inside_a_state_is_active_in_that_state_only() {
+    let (server, plant, pump) = pump();
+    let node = pump.node().unwrap();
+    let client = Client::builder(&server.url()).unsecured().connect().await.unwrap();
+    let speed = pump.sub_machine("Speed").unwrap();
+    assert!(pump.sub_machine("Colour").is_none());
+    let object = speed.node().unwrap();
+    let accelerate = object.child("Accelerate").unwrap().id().clone();
+    let current = async || {
+        let read = client.read_value::<LocalizedText>(member(&object, &["CurrentState"])).await;
+        read.map(|text| text.text.as_str().to_owned()).map_err(|error| error.status())
+    };
+    let call = async || {
+        let called = client.call_variants(object.id().clone(), accelerate.clone(), Vec::new()).await;
+        called.map(drop).map_err(|error| error.status())
+    };
+    let last = async || {
+        let read = client.read_value::<LocalizedText>(member(&object, &["LastTransition"])).await;
+        read.map(|text| text.text.as_str().to_owned()).map_err(|error| error.status())
+    };
+    let inactive = Err(StatusCode::BAD_STATE_NOT_ACTIVE);
+    assert_eq!(last().await, inactive);
+    assert_eq!((current().await, speed.state()), (inactive.clone(), ""));
+    assert_eq!(call().await, Err(StatusCode::BAD_NOT_EXECUTABLE));
+    assert_eq!(speed.go_to("Fast"), Err(StatusCode::BAD_INVALID_STATE));
+    let start = || pump.cause_with("Start", (1.0, String::new())).unwrap();
+    start();
+    assert_eq!((current().await, speed.state()), (Ok("Slow".to_owned()), "Slow"));
+    // Its events are seen at the machine that it is inside of.
+    let mut subscription = client.subscribe(Duration::from_millis(20)).await.unwrap();
+    let query = EventQuery::new().select("ToState").select("SourceName");
+    subscription.monitor_item(Item::events(node.id().clone(), query)).await.unwrap();
+    call().await.unwrap();
+    assert_eq!((current().await, last().await), (Ok("Fast".to_owned()), Ok("SlowToFast".to_owned())));
+    assert_eq!(next(&mut subscription).await, [LocalizedText::new("en", "Fast").into(), "Speed".into()]);
+    // Entered again, it begins anew.
+    start();
+    assert_eq!(current().await, Ok("Slow".to_owned()));
+    assert_eq!(last().await, Err(StatusCode::BAD_WAITING_FOR_INITIAL_DATA));
+    pump.cause("Stop").unwrap();
+    assert_eq!((current().await, speed.state(), pump.state()), (inactive.clone(), "", "Stopped"));
+    assert_eq!(last().await, inactive);
+    // The type says where it belongs (Part 16 §4.4.16).
+    let kind = plant.node(NodeId::string(plant.index(), "PumpStateMachineType")).unwrap();
+    let all = BrowseOptions {
+        reference_type: NodeId::numeric(0, reference_type_ids::HAS_SUB_STATE_MACHINE),
+        ..BrowseOptions::default()
+    };
+    let state = kind.child("Running").unwrap().id().clone();
+    let found = client.browse_with(state, &all).await.unwrap();
+    let inside: Vec<_> = found.iter().map(|found| found.node_id.node_id.clone()).collect();
+    assert_eq!(inside, [kind.child("Speed").unwrap().id().clone()]);
+}

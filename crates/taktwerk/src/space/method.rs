@@ -214,7 +214,11 @@ impl MethodBuilder {
     }
 }
 
-fn arguments(
+/// How arguments are described, by their names and types.
+///
+/// # Errors
+/// There are not as many names as types.
+pub(crate) fn arguments(
     method: &str,
     what: &'static str,
     names: &[String],

@@ -3,11 +3,14 @@
 use super::Named;
 use super::definition::{Definition, Machine};
 use crate::error::BuildError;
-use crate::space::{Namespace, Node, ns0};
+use crate::space::{Namespace, Node, arguments, ns0};
 use std::sync::Arc;
 use taktwerk_schema::ids::{object_ids, object_type_ids, reference_type_ids as r};
 use taktwerk_server::space::NodeSpec;
 use taktwerk_types::{NodeId, QualifiedName};
+
+/// The bit of EventNotifier that lets clients monitor events (Part 3 §8.59).
+const SUBSCRIBE_TO_EVENTS: u8 = 1;
 
 struct Inner {
     machine: Machine,
@@ -22,6 +25,13 @@ struct Inner {
 /// A type of state machines in the address space: [`Node::state_machine`] adds instances. Clones are the same one.
 #[derive(Clone)]
 pub struct StateMachineType(Arc<Inner>);
+
+/// Types are equal if they are the same one.
+impl PartialEq for StateMachineType {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
 
 impl core::fmt::Debug for StateMachineType {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -68,11 +78,19 @@ fn add_parts(node: &Node, machine: &Machine) -> Result<(Vec<NodeId>, Vec<NodeId>
         states.push(add_part(node, name, kind, ("StateNumber", at))?);
     }
     let mut causes = Vec::new();
-    for name in &machine.causes {
+    let mandatory = ns0(object_ids::MODELLING_RULE_MANDATORY);
+    for (name, inputs) in machine.causes.iter().zip(&machine.inputs) {
         let id = node.child_id(name);
         let method = NodeSpec::method(id.clone(), node.child_name(name), None);
         node.add(method, r::HAS_COMPONENT, None)?;
-        refer(&id, r::HAS_MODELLING_RULE, &ns0(object_ids::MODELLING_RULE_MANDATORY))?;
+        refer(&id, r::HAS_MODELLING_RULE, &mandatory)?;
+        if !inputs.types.is_empty() {
+            let method = Node { id: id.clone(), ..node.clone() };
+            let described = arguments(name, "inputs", &inputs.names, &inputs.types)?;
+            method.standard_property("InputArguments", described)?;
+            let property = method.child_named(&QualifiedName::new(0, "InputArguments"))?;
+            refer(&property.id, r::HAS_MODELLING_RULE, &mandatory)?;
+        }
         causes.push(id);
     }
     let mut transitions = Vec::new();
@@ -89,6 +107,16 @@ fn add_parts(node: &Node, machine: &Machine) -> Result<(Vec<NodeId>, Vec<NodeId>
         }
         refer(&id, r::HAS_EFFECT, &event_type)?;
         transitions.push(id);
+    }
+    for sub in &machine.machines {
+        let id = node.child_id(&sub.name);
+        let declared =
+            NodeSpec::object(id.clone(), node.child_name(&sub.name)).event_notifier(SUBSCRIBE_TO_EVENTS);
+        node.add(declared, r::HAS_COMPONENT, Some(sub.kind.id()))?;
+        refer(&id, r::HAS_MODELLING_RULE, &mandatory)?;
+        if let Some(state) = states.get(sub.state) {
+            refer(state, r::HAS_SUB_STATE_MACHINE, &id)?;
+        }
     }
     Ok((states, transitions))
 }
@@ -139,6 +167,11 @@ impl StateMachineType {
     pub(super) fn ends(&self, at: usize) -> Option<(usize, usize)> {
         let transition = self.0.machine.transitions.get(at)?;
         Some((transition.from, transition.to))
+    }
+
+    /// The object of a state machine inside an instance.
+    pub(super) fn sub_of(&self, instance: &Node, name: &str) -> Result<Node, BuildError> {
+        instance.child_named(&QualifiedName::new(self.0.namespace, name))
     }
 
     /// The Methods of an instance.

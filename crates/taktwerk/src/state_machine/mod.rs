@@ -37,7 +37,7 @@ pub(crate) use shown::{Named, Shown};
 
 use crate::error::BuildError;
 use crate::lock::lock;
-use crate::space::Node;
+use crate::space::{Arguments, Node};
 use core::fmt;
 use std::sync::{Arc, Mutex};
 use taktwerk_schema::ids::object_type_ids;
@@ -48,7 +48,8 @@ use taktwerk_types::{NodeId, StatusCode, Variant};
 type Act = dyn Fn(&StateMachine, Step<'_>) -> Result<(), StatusCode> + Send + Sync;
 
 /// A transition that is about to be made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Step<'a> {
     /// Its name: `ClosedToOpened`.
     pub transition: &'a str,
@@ -56,6 +57,22 @@ pub struct Step<'a> {
     pub from: &'a str,
     /// The state behind it.
     pub to: &'a str,
+    /// The arguments of the Method that causes it.
+    arguments: &'a [Variant],
+}
+
+impl Step<'_> {
+    /// The arguments of the Method that causes it, as [`Definition::inputs`] has declared them.
+    ///
+    /// # Errors
+    /// Bad_InvalidArgument if they are others, as for a transition that the application makes without arguments.
+    pub fn inputs<I: Arguments>(&self) -> Result<I, StatusCode> {
+        let invalid = StatusCode::BAD_INVALID_ARGUMENT;
+        if self.arguments.len() != I::types().len() {
+            return Err(invalid);
+        }
+        I::from_variants(self.arguments.to_vec()).map_err(|_| invalid)
+    }
 }
 
 struct Inner {
@@ -64,12 +81,17 @@ struct Inner {
     /// Its own Methods, as the causes of its type are numbered.
     methods: Vec<NodeId>,
     now: Mutex<Now>,
-    act: Box<Act>,
+    act: Arc<Act>,
+    /// The machines inside its states, and those states.
+    machines: Vec<(usize, StateMachine)>,
 }
 
 #[derive(Default)]
 struct Now {
-    state: usize,
+    /// `None`: it is inside a state of another machine, which is in another one.
+    state: Option<usize>,
+    /// How often it was entered or left from outside.
+    entered: u64,
     /// A transition is under way: no other one can begin.
     is_moving: bool,
 }
@@ -97,35 +119,31 @@ impl Node {
         act: impl Fn(&StateMachine, Step<'_>) -> Result<(), StatusCode> + Send + Sync + 'static,
     ) -> Result<StateMachine, BuildError> {
         let mut object = self.object(name).of_type(kind.id().clone()).event_notifier();
-        for optional in [
-            "CurrentState/Name",
-            "CurrentState/Number",
-            "LastTransition/Name",
-            "LastTransition/Number",
-            "LastTransition/TransitionTime",
-            "AvailableStates",
-            "AvailableTransitions",
-        ] {
-            object = object.with(optional);
+        for optional in shown_members(kind, "") {
+            object = object.with(&optional);
         }
-        let node = object.add()?;
-        let methods = kind.methods_of(&node)?;
-        let machine = StateMachine(Arc::new(Inner {
-            shown: Shown::new(&node, name),
-            kind: kind.clone(),
-            methods,
-            now: Mutex::default(),
-            act: Box::new(act),
-        }));
-        for (cause, method) in machine.0.methods.iter().enumerate() {
-            node.space.set_method(method, Arc::new(Cause { machine: Arc::clone(&machine.0), cause }))?;
-        }
-        let shown = &machine.0.shown;
-        shown.set(&["AvailableStates"], kind.states().to_vec());
-        shown.set(&["AvailableTransitions"], kind.transitions().to_vec());
-        machine.show(0);
+        let machine = StateMachine::of(&object.add()?, name, kind, &(Arc::new(act) as Arc<Act>))?;
+        machine.enter();
         Ok(machine)
     }
+}
+
+/// The optional members of an instance and of the machines inside it, by their paths.
+fn shown_members(kind: &StateMachineType, path: &str) -> Vec<String> {
+    let own = [
+        "CurrentState/Name",
+        "CurrentState/Number",
+        "LastTransition/Name",
+        "LastTransition/Number",
+        "LastTransition/TransitionTime",
+        "AvailableStates",
+        "AvailableTransitions",
+    ];
+    let mut all: Vec<String> = own.iter().map(|member| format!("{path}{member}")).collect();
+    for sub in &kind.machine().machines {
+        all.extend(shown_members(&sub.kind, &format!("{path}{}/", sub.name)));
+    }
+    all
 }
 
 /// A Method of a state machine, which lives as long as the address space has it.
@@ -135,29 +153,92 @@ struct Cause {
 }
 
 impl MethodHandler for Cause {
-    fn call(&self, _: &CallContext, _: Vec<Variant>) -> MethodCall {
+    fn call(&self, _: &CallContext, inputs: Vec<Variant>) -> MethodCall {
         let (machine, cause) = (StateMachine(Arc::clone(&self.machine)), self.cause);
         MethodCall::Blocking(Box::new(move || {
             // The state may have changed since the Method was executable.
             machine
-                .make(StatusCode::BAD_NOT_EXECUTABLE, |state| machine.0.kind.machine().on(state, cause))
+                .make(StatusCode::BAD_NOT_EXECUTABLE, &inputs, |state| {
+                    machine.0.kind.machine().on(state, cause)
+                })
                 .map(|()| Vec::new())
         }))
     }
 }
 
 impl StateMachine {
+    /// That of an object, and those of the objects inside it. None of them is in a state yet.
+    fn of(node: &Node, name: &str, kind: &StateMachineType, act: &Arc<Act>) -> Result<Self, BuildError> {
+        let mut machines = Vec::new();
+        for sub in &kind.machine().machines {
+            machines.push((sub.state, Self::of(&kind.sub_of(node, &sub.name)?, &sub.name, &sub.kind, act)?));
+        }
+        let machine = Self(Arc::new(Inner {
+            shown: Shown::new(node, name),
+            kind: kind.clone(),
+            methods: kind.methods_of(node)?,
+            now: Mutex::default(),
+            act: Arc::clone(act),
+            machines,
+        }));
+        for (cause, method) in machine.0.methods.iter().enumerate() {
+            node.space.set_method(method, Arc::new(Cause { machine: Arc::clone(&machine.0), cause }))?;
+        }
+        let shown = &machine.0.shown;
+        shown.set(&["AvailableStates"], kind.states().to_vec());
+        shown.set(&["AvailableTransitions"], kind.transitions().to_vec());
+        machine.leave();
+        Ok(machine)
+    }
+
+    /// Its name, that of its object.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.shown.name
+    }
+
+    /// A state machine inside one of its states, by its name.
+    #[must_use]
+    pub fn sub_machine(&self, name: &str) -> Option<Self> {
+        self.0.machines.iter().map(|(_, machine)| machine).find(|machine| machine.name() == name).cloned()
+    }
+
+    /// Goes to its initial state, because the state that it is inside of is entered.
+    fn enter(&self) {
+        self.place(Some(0));
+    }
+
+    /// Is in no state, because the state that it is inside of is left.
+    fn leave(&self) {
+        self.place(None);
+    }
+
+    fn place(&self, state: Option<usize>) {
+        {
+            let mut now = lock(&self.0.now);
+            now.state = state;
+            now.entered += 1;
+        }
+        self.show(state);
+        if state.is_some() {
+            self.0.shown.show_no_transition();
+        }
+        for (inside, machine) in &self.0.machines {
+            if Some(*inside) == state { machine.enter() } else { machine.leave() }
+        }
+    }
+
     /// The object; `None` if the server is gone.
     #[must_use]
     pub fn node(&self) -> Option<Node> {
         self.0.shown.node()
     }
 
-    /// The name of the state.
+    /// The name of the state; empty if the machine is inside a state that another one is not in.
     #[must_use]
     pub fn state(&self) -> &str {
         let state = lock(&self.0.now).state;
-        self.0.kind.machine().states.get(state).map_or("", String::as_str)
+        state.and_then(|state| self.0.kind.machine().states.get(state)).map_or("", String::as_str)
     }
 
     /// Makes the transition to another state.
@@ -166,7 +247,7 @@ impl StateMachine {
     /// Bad_InvalidState if there is none from the present state, or another transition is under way; else what the
     /// application says.
     pub fn go_to(&self, state: &str) -> Result<(), StatusCode> {
-        self.make(StatusCode::BAD_INVALID_STATE, |now| self.0.kind.machine().between(now, state))
+        self.make(StatusCode::BAD_INVALID_STATE, &[], |now| self.0.kind.machine().between(now, state))
     }
 
     /// Does what a Method does.
@@ -175,21 +256,31 @@ impl StateMachine {
     /// Bad_InvalidState if it causes nothing in the present state, or another transition is under way; else what the
     /// application says.
     pub fn cause(&self, method: &str) -> Result<(), StatusCode> {
+        self.cause_with(method, ())
+    }
+
+    /// Does what a Method with arguments does.
+    ///
+    /// # Errors
+    /// As [`Self::cause`].
+    pub fn cause_with(&self, method: &str, inputs: impl Arguments) -> Result<(), StatusCode> {
         let machine = self.0.kind.machine();
-        self.make(StatusCode::BAD_INVALID_STATE, |now| machine.on(now, machine.cause(method)?))
+        let inputs = inputs.into_variants();
+        self.make(StatusCode::BAD_INVALID_STATE, &inputs, |now| machine.on(now, machine.cause(method)?))
     }
 
     fn make(
         &self,
         refusal: StatusCode,
+        arguments: &[Variant],
         choose: impl FnOnce(usize) -> Option<usize>,
     ) -> Result<(), StatusCode> {
         let kind = &self.0.kind;
-        let transition = {
+        let (transition, entered) = {
             let mut now = lock(&self.0.now);
-            let transition = choose(now.state).filter(|_| !now.is_moving).ok_or(refusal)?;
+            let transition = now.state.and_then(choose).filter(|_| !now.is_moving).ok_or(refusal)?;
             now.is_moving = true;
-            transition
+            (transition, now.entered)
         };
         // Ends the transition when the application refuses it or panics, too.
         let _moving = Moving(self);
@@ -200,24 +291,38 @@ impl StateMachine {
             return Err(StatusCode::BAD_INTERNAL_ERROR);
         };
         // Without the lock: it may ask for the state, and take its time.
-        (self.0.act)(self, Step { transition: shown.name, from: before.name, to: behind.name })?;
-        lock(&self.0.now).state = to;
-        self.show(to);
+        let step = Step { transition: shown.name, from: before.name, to: behind.name, arguments };
+        (self.0.act)(self, step)?;
+        {
+            let mut now = lock(&self.0.now);
+            if now.entered != entered {
+                // Meanwhile the state that it is inside of was left.
+                return Err(StatusCode::BAD_STATE_NOT_ACTIVE);
+            }
+            now.state = Some(to);
+        }
+        self.show(Some(to));
+        // A transition to the same state leaves and enters it.
+        self.0.machines.iter().filter(|(inside, _)| *inside == from).for_each(|(_, machine)| machine.leave());
+        self.0.machines.iter().filter(|(inside, _)| *inside == to).for_each(|(_, machine)| machine.enter());
         self.0.shown.show_transition(&shown);
         self.0.shown.raise(object_type_ids::TRANSITION_EVENT_TYPE, &shown, (&before, &behind));
         Ok(())
     }
 
     /// Shows a state: its name, and which Methods cause something in it (Part 16 §4.4.2).
-    fn show(&self, state: usize) {
+    fn show(&self, state: Option<usize>) {
         let kind = &self.0.kind;
-        if let Some(named) = kind.state(state) {
-            self.0.shown.show_state(&named);
+        match state.and_then(|state| kind.state(state)) {
+            Some(named) => self.0.shown.show_state(&named),
+            None => self.0.shown.show_inactive(),
         }
         let Some(node) = self.node() else { return };
         for (cause, method) in self.0.methods.iter().enumerate() {
             // Somebody may have deleted it.
-            let _ = node.space.set_executable(method, kind.machine().on(state, cause).is_some());
+            let _ = node
+                .space
+                .set_executable(method, state.is_some_and(|state| kind.machine().on(state, cause).is_some()));
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::space::{Node, now, ns0};
 use std::sync::Weak;
 use taktwerk_server::AddressSpace;
-use taktwerk_types::{LocalizedText, NodeId, QualifiedName, Variant};
+use taktwerk_types::{LocalizedText, NodeId, QualifiedName, StatusCode, Variant};
 
 /// How urgent a transition is, as the examples of Part 10 have it for ordinary ones.
 const SEVERITY: u16 = 100;
@@ -41,6 +41,29 @@ impl Shown {
         // What the type does not have, or somebody has deleted, is not shown.
         if let Some(variable) = id.and_then(|id| space.variable(&id).ok()) {
             variable.set_at(value, now());
+        }
+    }
+
+    /// Says that the machine is not active (Part 16 §4.4.6).
+    pub(crate) fn show_inactive(&self) {
+        self.blank("CurrentState", StatusCode::BAD_STATE_NOT_ACTIVE);
+        self.blank("LastTransition", StatusCode::BAD_STATE_NOT_ACTIVE);
+    }
+
+    /// Says that there was no transition yet.
+    pub(crate) fn show_no_transition(&self) {
+        self.blank("LastTransition", StatusCode::BAD_WAITING_FOR_INITIAL_DATA);
+    }
+
+    /// Takes the value of a state or a transition away.
+    fn blank(&self, variable: &str, status: StatusCode) {
+        let Some(Node { space, id, .. }) = self.node() else { return };
+        let Some(id) = space.child(&id, &QualifiedName::new(0, variable)) else { return };
+        let parts = ["Id", "Name", "Number", "TransitionTime"].map(|name| QualifiedName::new(0, name));
+        let parts = parts.iter().filter_map(|name| space.child(&id, name));
+        for variable in parts.chain([id.clone()]).filter_map(|id| space.variable(&id).ok()) {
+            let now = now();
+            variable.set_with(Variant::Empty, status, now, now);
         }
     }
 

@@ -107,3 +107,78 @@ fn a_configuration_has_alarms_that_are_kept_in_a_file() {
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(told.contains("[[alarms.group]] name = \"All\"") && told.contains("is no alarm"), "{told}");
 }
+
+#[test]
+fn a_configuration_has_alarms_of_own_types_and_of_all_kinds() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("server.toml");
+    let pumps = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let pumps = pumps.join("../taktwerk/tests/typed_events/pumps.NodeSet2.xml").canonicalize().unwrap();
+    let plant = "nsu=urn:taktwerk:demo-plant;s=Plant";
+    let text = format!(
+        "[server]\nbind = [\"127.0.0.1:0\"]\nsimulated_plant = true\nnodesets = [\"{}\"]\n\
+         [security]\nnone = true\n[identities]\nanonymous = true\n[permissions]\nunspecified = \"open\"\n\
+         [[alarms.alarm]]\nvariable = \"{plant}/Cycles\"\nname = \"Stop\"\nnormal = 0\n\
+         type = \"nsu=urn:example:pumps;i=1003\"\nfields = {{ Cause = \"no power\" }}\n\
+         [[alarms.alarm]]\nvariable = \"{plant}/Cycles\"\nnormal = 0\n\
+         instance = \"nsu=urn:example:pumps;i=5002\"\n\
+         fields = {{ \"nsu=urn:example:pumps;Cause\" = \"a seal\" }}\n\
+         [[alarms.alarm]]\nvariable = \"{plant}/Cycles\"\nname = \"Away\"\nhigh = 1.0\nlow = -1.0\n\
+         setpoint = \"{plant}/TemperatureSetpoint\"\n\
+         [[alarms.alarm]]\nvariable = \"{plant}/Cycles\"\nrate_of_change = true\nhigh = 1e6\n\
+         [[alarms.alarm]]\nvariable = \"{plant}/Cycles\"\ntarget = \"{plant}/Cycles\"\nexpected_time = 1000.0\n",
+        pumps.display()
+    );
+    std::fs::write(&config, &text).unwrap();
+    let server = Program::new(BINARY)
+        .args(["serve", "--config", config.to_str().unwrap(), "--exit-with-stdin", "--quiet"])
+        .serve(LIMIT)
+        .unwrap();
+    let end = Instant::now() + LIMIT;
+    let listed = loop {
+        let listed = list(server.url());
+        if ["Stop", "Leak", "Away"]
+            .iter()
+            .all(|name| listed.iter().any(|alarm| alarm["ConditionName"] == *name))
+        {
+            break listed;
+        }
+        assert!(Instant::now() < end, "the alarms do not come: {listed:?}");
+        std::thread::sleep(Duration::from_millis(200));
+    };
+    let leak = listed.iter().find(|alarm| alarm["ConditionName"] == "Leak").unwrap();
+    assert_eq!(leak["SourceName"], "Plant/Cycles", "{leak}");
+    let read = |node: &str| {
+        let output = Command::new(BINARY).args(["read", server.url(), node, "--json"]).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    for (node, value) in [
+        (format!("{plant}/Cycles/Stop/Cause"), "no power"),
+        ("nsu=urn:example:pumps;i=5003".to_owned(), "a seal"),
+        ("nsu=urn:example:pumps;i=5005".to_owned(), "true"),
+        (format!("{plant}/Cycles/RateOfChangeAlarm/HighLimit"), "1000000"),
+        (format!("{plant}/Cycles/DiscrepancyAlarm/ExpectedTime"), "1000"),
+    ] {
+        let told = read(&node);
+        assert!(told.contains(value), "{node}: {told}");
+    }
+    drop(server);
+    for (found, instead, why) in [
+        ("pumps;i=1003", "pumps;i=4711", "is no node of this server"),
+        ("pumps;i=1003", "pumps;i=1001", "has no field Cause"),
+        ("normal = 0", "high = 0.5", "is no subtype of"),
+        ("{ Cause", "{ Effect", "has no field Effect (2:Effect)"),
+        ("{ Cause", "{ \"0:ConditionName\"", "the alarm itself sets the others"),
+        ("rate_of_change = true", "tolerance = 1.0", "need a target"),
+        ("high = 1e6", "normal = 1", "need limits"),
+        ("pumps;i=5002", "pumps;i=5001", "has no field nsu=urn:example:pumps;Cause"),
+    ] {
+        assert!(text.contains(found));
+        std::fs::write(&config, text.replacen(found, instead, 1)).unwrap();
+        let output =
+            Command::new(BINARY).args(["serve", "--config", config.to_str().unwrap()]).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{instead}: {told}");
+        assert!(told.contains("[[alarms.alarm]]") && told.contains(why), "{instead}: {told}");
+    }
+}

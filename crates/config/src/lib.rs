@@ -19,7 +19,7 @@ pub mod users;
 
 pub use configuration::{
     AdmitSetting, AlarmGroupSection, AlarmSection, AlarmsSection, AuditSection, Config, ConfigError,
-    ConfigFile, EXAMPLE, FileKind, FilesSection, IdentitiesSection, JwtSection, LimitsSection, NamedFile,
-    NamespaceSection, NormalValue, OtlpSection, PermissionsSection, PubSubSection, RoleSection,
+    ConfigFile, EXAMPLE, FieldValue, FileKind, FilesSection, IdentitiesSection, JwtSection, LimitsSection,
+    NamedFile, NamespaceSection, OtlpSection, PermissionsSection, PubSubSection, RoleSection,
     SecuritySection, ServerSection, TokensConfig, Unspecified, WebSection, dashboard, line_of, nearest,
 };

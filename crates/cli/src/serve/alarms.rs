@@ -4,10 +4,11 @@ use super::history::node_id;
 use crate::failure::Failure;
 use std::time::Duration;
 use taktwerk::alarms::{ConditionSpec, GroupKind, GroupSpec, Kind, Limits, Quantity};
+use taktwerk::event::FieldName;
 use taktwerk::schema::ids::object_ids;
 use taktwerk::server::ServerBuilder;
-use taktwerk::{Server, Variant};
-use taktwerk_config::{AlarmGroupSection, AlarmSection, ConfigFile, NormalValue};
+use taktwerk::{QualifiedName, Server, Variant};
+use taktwerk_config::{AlarmGroupSection, AlarmSection, ConfigFile, FieldValue};
 use taktwerk_types::{BuiltInType, Identifier, NodeId};
 
 /// Keeps states where the configuration says.
@@ -27,9 +28,7 @@ pub(super) fn add(file: &ConfigFile, server: &Server) -> Result<(), Failure> {
                 "[[alarms.alarm]] variable = \"{text}\": {why}. `taktwerk browse` shows the variables of a server"
             ))
         };
-        let source = node_id(text, &server.space().namespaces())
-            .filter(|id| server.space().contains(id))
-            .ok_or_else(|| wrong("that is no variable of this server"))?;
+        let source = known(text, server).ok_or_else(|| wrong("that is no variable of this server"))?;
         let spec = spec(section, source, server).map_err(|why| wrong(&why))?;
         server.add_condition(spec).map_err(|error| wrong(&error.to_string()))?;
     }
@@ -71,7 +70,8 @@ fn group(section: &AlarmGroupSection, server: &Server) -> Result<GroupSpec, Stri
     Ok(GroupSpec { members, suppresses, ..GroupSpec::new(id, name, objects, kind) })
 }
 
-fn spec(section: &AlarmSection, source: NodeId, server: &Server) -> Result<ConditionSpec, String> {
+/// What is abnormal, and the other variable that it is about.
+fn kind(section: &AlarmSection, source: &NodeId, server: &Server) -> Result<(Kind, Option<NodeId>), String> {
     let limits = Limits {
         high_high: section.high_high,
         high: section.high,
@@ -80,24 +80,78 @@ fn spec(section: &AlarmSection, source: NodeId, server: &Server) -> Result<Condi
         deadband: section.deadband,
     };
     let has_limits = limits.all().next().is_some();
-    let kind = match (&section.normal, has_limits) {
-        (Some(_), true) => return Err("set either limits or normal".to_owned()),
-        (Some(normal), false) => Kind::OffNormal { normal: normal_value(normal, &source, server)? },
-        (None, _) => Kind::Limit { quantity: Quantity::Level, limits, is_exclusive: !section.non_exclusive },
+    let others = [section.normal.is_some(), section.target.is_some(), section.expires_before.is_some()];
+    match (has_limits, others.into_iter().filter(|is_set| *is_set).count()) {
+        (true, 0) | (false, 1) => {}
+        (false, 0) => return Err("set limits such as high, or normal, target or expires_before".to_owned()),
+        _ => return Err("set only one of limits, normal, target and expires_before".to_owned()),
+    }
+    if !has_limits && (section.setpoint.is_some() || section.rate_of_change) {
+        return Err("setpoint and rate_of_change need limits such as high".to_owned());
+    }
+    if section.target.is_none() && (section.expected_time.is_some() || section.tolerance.is_some()) {
+        return Err("expected_time and tolerance need a target".to_owned());
+    }
+    let variable =
+        |text: &String| known(text, server).ok_or_else(|| format!("{text} is no node of this server"));
+    if let Some(normal) = &section.normal {
+        return Ok((Kind::OffNormal { normal: normal_value(normal, source, server)? }, None));
+    }
+    if let Some(target) = &section.target {
+        let expected_time = span("expected_time", section.expected_time.unwrap_or_default())?;
+        let tolerance = section.tolerance.unwrap_or_default();
+        if !tolerance.is_finite() || tolerance < 0.0 {
+            return Err("tolerance is a number from 0 on".to_owned());
+        }
+        return Ok((Kind::Discrepancy { tolerance, expected_time }, Some(variable(target)?)));
+    }
+    if let Some(limit) = section.expires_before {
+        return Ok((Kind::Expiration { limit: span("expires_before", limit)? }, None));
+    }
+    let (quantity, target) = match (&section.setpoint, section.rate_of_change) {
+        (Some(_), true) => return Err("set either setpoint or rate_of_change".to_owned()),
+        (Some(setpoint), false) => (Quantity::Deviation, Some(variable(setpoint)?)),
+        (None, true) => (Quantity::RateOfChange, None),
+        (None, false) => (Quantity::Level, None),
     };
-    let name = match (&section.name, &kind) {
-        (Some(name), _) => name.as_str(),
-        (None, Kind::OffNormal { .. }) => "OffNormalAlarm",
-        (None, _) => "LevelAlarm",
+    Ok((Kind::Limit { quantity, limits, is_exclusive: !section.non_exclusive }, target))
+}
+
+fn span(name: &str, millis: f64) -> Result<f64, String> {
+    let longest = Duration::from_secs(366 * 86_400).as_millis() as f64;
+    if millis.is_finite() && (0.0..=longest).contains(&millis) {
+        Ok(millis)
+    } else {
+        Err(format!("{name} is a number of milliseconds from 0 to a year"))
+    }
+}
+
+/// The id of a node that there is.
+fn known(text: &str, server: &Server) -> Option<NodeId> {
+    node_id(text, &server.space().namespaces()).filter(|id| server.space().contains(id))
+}
+
+fn spec(section: &AlarmSection, source: NodeId, server: &Server) -> Result<ConditionSpec, String> {
+    let (kind, target) = kind(section, &source, server)?;
+    let mut spec = match &section.instance {
+        Some(text) => {
+            if section.own_type.is_some() || section.name.is_some() {
+                return Err("type and name are those of the instance: leave them out".to_owned());
+            }
+            let id = known(text, server);
+            let id =
+                id.ok_or_else(|| format!("instance {text} is no node of this server: add its NodeSet"))?;
+            ConditionSpec { is_bound: true, ..ConditionSpec::new(id, "", source.clone(), kind) }
+        }
+        None => added_spec(section, &source, kind),
     };
-    let base = match &source.identifier {
-        Identifier::String(own) => own.as_str().to_owned(),
-        Identifier::Numeric(own) => own.to_string(),
-        _ => source.to_string(),
-    };
-    let id = NodeId::string(source.namespace_index.max(1), format!("{base}/{name}"));
-    let mut spec = ConditionSpec::new(id, name, source.clone(), kind);
-    spec.input = Some(source);
+    if let Some(text) = &section.own_type {
+        let id = known(text, server);
+        spec.type_id =
+            Some(id.ok_or_else(|| format!("type {text} is no node of this server: add its NodeSet"))?);
+    }
+    (spec.input, spec.target) = (Some(source), target);
+    own_fields(section, &mut spec, server)?;
     if let Some(severity) = section.severity {
         spec.severities.inner = severity.clamp(1, 1000);
         spec.severities.outer = spec.severities.outer.max(spec.severities.inner);
@@ -105,15 +159,6 @@ fn spec(section: &AlarmSection, source: NodeId, server: &Server) -> Result<Condi
     if let Some(severity) = section.outer_severity {
         spec.severities.outer = severity.clamp(1, 1000);
     }
-    let span = |name: &str, millis: f64| {
-        let is_sound = millis.is_finite()
-            && (0.0..=Duration::from_secs(366 * 86_400).as_millis() as f64).contains(&millis);
-        if is_sound {
-            Ok(millis)
-        } else {
-            Err(format!("{name} is a number of milliseconds from 0 to a year"))
-        }
-    };
     spec.rules.on_delay = span("on_delay", section.on_delay)?;
     spec.rules.off_delay = span("off_delay", section.off_delay)?;
     spec.rules.re_alarm_time = span("re_alarm", section.re_alarm)?;
@@ -125,8 +170,77 @@ fn spec(section: &AlarmSection, source: NodeId, server: &Server) -> Result<Condi
     Ok(spec)
 }
 
+/// An alarm whose nodes are added below its variable.
+fn added_spec(section: &AlarmSection, source: &NodeId, kind: Kind) -> ConditionSpec {
+    let name = section.name.as_deref().unwrap_or_else(|| kind.default_name());
+    let base = match &source.identifier {
+        Identifier::String(own) => own.as_str().to_owned(),
+        Identifier::Numeric(own) => own.to_string(),
+        _ => source.to_string(),
+    };
+    let id = NodeId::string(source.namespace_index.max(1), format!("{base}/{name}"));
+    ConditionSpec::new(id, name, source.clone(), kind)
+}
+
+/// The values of fields that the own type adds.
+fn own_fields(section: &AlarmSection, spec: &mut ConditionSpec, server: &Server) -> Result<(), String> {
+    if section.fields.is_empty() {
+        return Ok(());
+    }
+    let space = server.space();
+    let own_type = if spec.is_bound { space.type_definition(&spec.id) } else { spec.type_id.clone() };
+    let own_type = own_type.ok_or("fields need a type that has them: set type or instance")?;
+    let namespaces = space.namespaces();
+    for (text, value) in &section.fields {
+        let name = field_name(text, own_type.namespace_index, &namespaces)
+            .ok_or_else(|| format!("fields: this server has no namespace of {text}"))?;
+        let declared = space.event_field(&own_type, &name).and_then(|field| space.declared_shape(&field));
+        let (shape, kind) = declared.ok_or_else(|| format!("{own_type} has no field {text} ({name})"))?;
+        let typed = match value {
+            FieldValue::Boolean(value) => value.to_string(),
+            FieldValue::Integer(value) => value.to_string(),
+            FieldValue::Number(value) => value.to_string(),
+            FieldValue::Text(value) => value.clone(),
+        };
+        let is_scalar = shape.value_rank == -1;
+        let value =
+            crate::value::parse(&typed, kind, is_scalar).map_err(|why| format!("field {text}: {why}"))?;
+        if !is_scalar && shape.value_rank >= 0 && !matches!(value, Variant::Array(_)) {
+            return Err(format!("field {text} is an array: write \"[{typed}]\""));
+        }
+        spec.own.push((name, value));
+    }
+    Ok(())
+}
+
+/// A path of names: those without a namespace have the one of the type. `nsu=` names it by its URI, as Part 6 §5.1.13 has it.
+fn field_name(text: &str, own: u16, namespaces: &[String]) -> Option<FieldName> {
+    let mut path = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        // A URI may have slashes.
+        let uri = rest.strip_prefix("nsu=").map(|named| named.split_once(';')).map(|found| found.ok_or(()));
+        let (index, named) = match uri {
+            Some(Err(())) => return None,
+            Some(Ok((uri, named))) => {
+                let index = namespaces.iter().position(|known| known == uri)?;
+                (Some(u16::try_from(index).ok()?), named)
+            }
+            None => (None, rest),
+        };
+        let (name, behind) = named.split_once('/').unwrap_or((named, ""));
+        let is_numbered = name.split_once(':').is_some_and(|(number, _)| number.parse::<u16>().is_ok());
+        path.push(match index {
+            None if is_numbered => QualifiedName::parse(name),
+            index => QualifiedName::new(index.unwrap_or(own), name),
+        });
+        rest = behind;
+    }
+    (!path.is_empty()).then(|| FieldName::new(&path))
+}
+
 /// A normal value as the type of the variable.
-fn normal_value(normal: &NormalValue, source: &NodeId, server: &Server) -> Result<Variant, String> {
+fn normal_value(normal: &FieldValue, source: &NodeId, server: &Server) -> Result<Variant, String> {
     let kind = server.space().declared_shape(source).map(|(_, kind)| kind);
     let not = || {
         format!(
@@ -150,11 +264,11 @@ fn normal_value(normal: &NormalValue, source: &NodeId, server: &Server) -> Resul
         })
     };
     match (normal, kind) {
-        (NormalValue::Boolean(value), Some(BuiltInType::Boolean)) => Ok((*value).into()),
-        (NormalValue::Integer(value), _) => whole(*value).ok_or_else(not),
-        (NormalValue::Number(value), Some(BuiltInType::Double)) => Ok((*value).into()),
-        (NormalValue::Number(value), Some(BuiltInType::Float)) => Ok((*value as f32).into()),
-        (NormalValue::Text(value), Some(BuiltInType::String)) => Ok(value.as_str().into()),
+        (FieldValue::Boolean(value), Some(BuiltInType::Boolean)) => Ok((*value).into()),
+        (FieldValue::Integer(value), _) => whole(*value).ok_or_else(not),
+        (FieldValue::Number(value), Some(BuiltInType::Double)) => Ok((*value).into()),
+        (FieldValue::Number(value), Some(BuiltInType::Float)) => Ok((*value as f32).into()),
+        (FieldValue::Text(value), Some(BuiltInType::String)) => Ok(value.as_str().into()),
         _ => Err(not()),
     }
 }

@@ -1,6 +1,7 @@
 //! `[alarms]`: alarms of variables, and where their states are kept.
 
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use toml::Spanned;
 
@@ -43,6 +44,15 @@ pub struct AlarmSection {
     pub variable: Spanned<String>,
     /// ConditionName. Default: what it watches, such as LevelAlarm.
     pub name: Option<String>,
+    /// Its ObjectType, such as one of an imported NodeSet: a subtype of the type that it would have without this.
+    #[serde(rename = "type")]
+    pub own_type: Option<String>,
+    /// An instance of a type of alarms that an imported NodeSet has: it gets the behaviour, and no other node is added.
+    pub instance: Option<String>,
+    /// Values of the fields that its own type adds, by their names: `Cause` of the namespace of the type, or
+    /// `nsu=urn:plant;Cause`.
+    #[serde(default)]
+    pub fields: BTreeMap<String, FieldValue>,
     /// HighHighLimit.
     pub high_high: Option<f64>,
     /// HighLimit.
@@ -54,8 +64,21 @@ pub struct AlarmSection {
     /// How far a value must come back behind a limit.
     #[serde(default)]
     pub deadband: f64,
+    /// The limits are for the distance from this variable (SetpointNode).
+    pub setpoint: Option<String>,
+    /// The limits are for the change per second.
+    #[serde(default)]
+    pub rate_of_change: bool,
+    /// Instead of limits: the variable that the value has to follow (TargetValueNode), with `expected_time` and `tolerance`.
+    pub target: Option<String>,
+    /// ExpectedTime: how long the value may be farther from `target` than `tolerance`.
+    pub expected_time: Option<f64>,
+    /// Tolerance.
+    pub tolerance: Option<f64>,
+    /// Instead of limits: the value is a time at which something expires, and the alarm is active from so long before on.
+    pub expires_before: Option<f64>,
     /// Instead of limits: the normal value, and any other one raises the alarm.
-    pub normal: Option<NormalValue>,
+    pub normal: Option<FieldValue>,
     /// Severity, 1 to 1000. Default: 500.
     pub severity: Option<u16>,
     /// Severity beyond high_high and low_low. Default: 800.
@@ -86,16 +109,16 @@ pub struct AlarmSection {
     pub non_exclusive: bool,
 }
 
-/// A normal value: it is compared as the type of the variable.
+/// A value of a variable or a field, read as its DataType says.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(untagged)]
-pub enum NormalValue {
+pub enum FieldValue {
     /// true or false.
     Boolean(bool),
     /// A whole number.
     Integer(i64),
     /// Another number.
     Number(f64),
-    /// A text.
+    /// A text, also of other types: `2026-01-31T12:00:00Z`, `ns=2;s=Pump`, `[1, 2]`.
     Text(String),
 }

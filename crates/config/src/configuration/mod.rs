@@ -14,7 +14,7 @@ mod sections;
 mod shares;
 mod tokens;
 
-pub use alarms::{AlarmGroupSection, AlarmSection, AlarmsSection, NormalValue};
+pub use alarms::{AlarmGroupSection, AlarmSection, AlarmsSection, FieldValue};
 pub use files::{FileKind, NamedFile, dashboard};
 pub use sections::{
     AdmitSetting, AuditSection, Config, IdentitiesSection, JwtSection, LimitsSection, NamespaceSection,

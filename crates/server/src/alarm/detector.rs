@@ -150,6 +150,20 @@ impl Kind {
             Self::Set => t::ALARM_CONDITION_TYPE,
         }
     }
+
+    /// What an alarm is called that is given no name.
+    #[must_use]
+    pub fn default_name(&self) -> &'static str {
+        match self {
+            Self::Limit { quantity: Quantity::Level, .. } => "LevelAlarm",
+            Self::Limit { quantity: Quantity::Deviation, .. } => "DeviationAlarm",
+            Self::Limit { quantity: Quantity::RateOfChange, .. } => "RateOfChangeAlarm",
+            Self::OffNormal { .. } => "OffNormalAlarm",
+            Self::Discrepancy { .. } => "DiscrepancyAlarm",
+            Self::Expiration { .. } => "ExpirationAlarm",
+            Self::Set => "Alarm",
+        }
+    }
 }
 
 impl Detector {

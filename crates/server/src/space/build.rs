@@ -155,6 +155,14 @@ impl AddressSpace {
         Some((shape, kind.unwrap_or(BuiltInType::Variant)))
     }
 
+    /// The type of an Object or a Variable.
+    #[must_use]
+    pub fn type_definition(&self, id: &NodeId) -> Option<NodeId> {
+        let nodes = self.read();
+        let ix = nodes.resolve(id.as_ref())?;
+        nodes.forward_target(ix, reference_type_ids::HAS_TYPE_DEFINITION).map(|kind| nodes.id_of(kind))
+    }
+
     /// Adds a node under a parent.
     ///
     /// # Errors

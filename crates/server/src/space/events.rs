@@ -58,16 +58,7 @@ impl Types for Nodes {
     }
 
     fn has_field(&self, kind: NodeIx, path: &[QualifiedName]) -> bool {
-        let mut kind = Some(kind);
-        for _ in 0..64 {
-            let Some(node) = kind else { return false };
-            let found = path.iter().try_fold(node, |node, name| self.child(node, name));
-            if found.is_some() {
-                return true;
-            }
-            kind = self.supertype(node);
-        }
-        false
+        self.event_field(kind, path).is_some()
     }
 
     fn is_base(&self, kind: NodeIx) -> bool {
@@ -84,6 +75,20 @@ impl Types for Nodes {
 }
 
 impl Nodes {
+    /// The Variable that declares a field, of the type or of the next supertype that has one.
+    fn event_field(&self, kind: NodeIx, path: &[QualifiedName]) -> Option<NodeIx> {
+        let mut kind = Some(kind);
+        for _ in 0..64 {
+            let node = kind?;
+            let found = path.iter().try_fold(node, |node, name| self.child(node, name));
+            if found.is_some() {
+                return found;
+            }
+            kind = self.supertype(node);
+        }
+        None
+    }
+
     /// What an event of a type from a source needs to know. A source or a type that does not exist is no obstacle: such
     /// an event can be seen at the Server Object.
     fn place(&self, event_type: &NodeId, source: &NodeId) -> Placed {
@@ -175,6 +180,14 @@ impl EventTypeError {
 }
 
 impl AddressSpace {
+    /// The Variable that declares a field of an event type or a type of conditions, where its DataType is.
+    #[must_use]
+    pub fn event_field(&self, event_type: &NodeId, name: &FieldName) -> Option<NodeId> {
+        let nodes = self.read();
+        let found = nodes.event_field(nodes.event_type(event_type)?, name.path())?;
+        Some(nodes.id_of(found))
+    }
+
     /// Checks that there is an event type that has fields.
     ///
     /// # Errors

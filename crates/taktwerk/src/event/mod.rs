@@ -34,6 +34,7 @@ pub mod standard;
 pub use emit::EmitError;
 pub use field::{Field, FieldValue, FieldValues};
 pub use receive::{ReadEventError, TypedEvents};
+pub use taktwerk_server::FieldName;
 
 use taktwerk_types::{ByteString, LocalizedText, NodeId, UtcTime, Variant};
 

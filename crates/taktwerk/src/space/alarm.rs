@@ -293,7 +293,7 @@ impl AlarmBuilder {
         if spec.is_bound {
             spec.name = name.unwrap_or_default().into();
         } else {
-            let name = name.unwrap_or_else(|| default_name(&spec.kind).to_owned());
+            let name = name.unwrap_or_else(|| spec.kind.default_name().to_owned());
             spec.id = source.child_id(&name);
             spec.name = name.into();
         }
@@ -301,18 +301,6 @@ impl AlarmBuilder {
         space.add_condition(spec, now())?;
         watch(&space);
         Ok(Alarm { space, id, severity })
-    }
-}
-
-fn default_name(kind: &Kind) -> &'static str {
-    match kind {
-        Kind::Limit { quantity: Quantity::Level, .. } => "LevelAlarm",
-        Kind::Limit { quantity: Quantity::Deviation, .. } => "DeviationAlarm",
-        Kind::Limit { quantity: Quantity::RateOfChange, .. } => "RateOfChangeAlarm",
-        Kind::OffNormal { .. } => "OffNormalAlarm",
-        Kind::Discrepancy { .. } => "DiscrepancyAlarm",
-        Kind::Expiration { .. } => "ExpirationAlarm",
-        Kind::Set => "Alarm",
     }
 }
 

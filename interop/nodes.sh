@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
 # What asyncua does to a server: it adds nodes, deletes them, finds aliases, reads and writes the files of a shared folder;
-# makes a subscription durable and gets its values when the server was killed; runs a state machine; and manages users and
-# roles.
+# makes a subscription durable and gets its values when the server was killed; runs a state machine; reads events of a type of
+# a NodeSet; and manages users and roles.
 #
 #   PROGRAMS=DIR nodes.sh       takes taktwerk from there instead of building it
 #   PEER=DIR nodes.sh           takes asyncua from there instead of target/peers
@@ -66,6 +66,25 @@ policies = ["Basic256Sha256"]
 [identities]
 users_file = "users.toml"
 END
+cat >"$work/typed-server.toml" <<END
+[server]
+bind = ["127.0.0.1:0"]
+simulated_plant = true
+nodesets = ["$root/crates/taktwerk/tests/typed_events/pumps.NodeSet2.xml"]
+[security]
+none = true
+policies = []
+[identities]
+anonymous = true
+[permissions]
+unspecified = "open"
+[[alarms.alarm]]
+variable = "nsu=urn:taktwerk:demo-plant;s=Plant/TemperatureSetpoint"
+name = "Changed"
+normal = 80.0
+type = "nsu=urn:example:pumps;i=1003"
+fields = { Cause = "by hand" }
+END
 
 passed=0
 failed=0
@@ -114,6 +133,9 @@ run durable.py return "$url" "$work/subscription"
 stop TERM
 start --port 0 --pki "$work/demo-pki"
 run machines.py "$url"
+stop TERM
+start --config "$work/typed-server.toml"
+run typed_events.py "$url"
 stop TERM
 start --config "$work/users-server.toml"
 run users.py "$url" "$certificate" "$key"

@@ -2,6 +2,7 @@
 //!
 //! - [`specification`]: every load of `taktwerk bench` as a type. The command line is parsed into it, and the laboratory
 //!   writes it as JSON to a process of its own: neither builds command lines for the other;
+//! - [`result`]: what came of a load as a document of types, written and read here only;
 //! - [`connection`], [`endpoint`], [`node`], [`attribute`], [`span`], [`suggestion`]: how servers, nodes and times are
 //!   written.
 //!
@@ -37,6 +38,7 @@ pub mod outliers;
 pub mod pin;
 pub mod process;
 pub mod progress;
+pub mod result;
 pub mod schedule;
 pub mod span;
 pub mod specification;

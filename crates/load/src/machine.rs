@@ -17,7 +17,7 @@ pub struct Machine {
     /// Kernel release.
     pub kernel: String,
     /// Whether the kernel is a real-time one (PREEMPT_RT).
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub real_time: bool,
     /// Frequency governor of CPU 0, if there is one.
     pub governor: Option<String>,

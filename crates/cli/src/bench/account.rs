@@ -1,7 +1,6 @@
 //! Who used how much while something was measured: the generator itself, and the server if it runs on this machine.
 
 use crate::failure::Failure;
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 use taktwerk_lab::clock;
@@ -12,6 +11,7 @@ use taktwerk_lab::machine;
 use taktwerk_lab::process::{Process, Snapshot, Usage};
 use taktwerk_lab::validity::{self, Invalid};
 use taktwerk_lab::wire::{self, Carried, Wire};
+use taktwerk_load::result::{Accounts, Generator, Per, Server, Unit};
 
 /// The accounts at the beginning of a window.
 pub(crate) struct Window {
@@ -159,7 +159,7 @@ impl Account {
     }
 
     /// When the window was opened, milliseconds since 1970: to be set beside what others recorded.
-    pub(crate) fn started_unix_ms(&self) -> u64 {
+    fn started_unix_ms(&self) -> u64 {
         let since = self.started.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
@@ -189,37 +189,39 @@ impl Account {
         validity::check_cpu(self.own_cpu.saturating_sub(self.in_vain), self.span, 1)
     }
 
-    /// The generator's part of the document.
-    pub(crate) fn generator(&self) -> Value {
-        json!({
-            "cpu_s": self.own_cpu as f64 / 1e9,
-            "cpu_percent": self.own_percent(),
-            "polling_s": (!self.is_spinning).then(|| self.in_vain as f64 / 1e9),
-            "user_s": self.own.user_s,
-            "system_s": self.own.system_s,
-            "voluntary_switches": self.own.voluntary_switches,
-            "involuntary_switches": self.own.involuntary_switches,
-            "runqueue_wait_s": self.own.runqueue_wait_s,
-            "machine_percent": self.machine.map(|busy| busy as f64 / self.span.max(1) as f64 * 100.0),
-            "rss_bytes": self.own.rss_bytes,
-            "conditions": self.own_conditions,
-        })
-    }
-
-    /// The server's part of the document, with its CPU time per unit of work under `name`.
-    pub(crate) fn server(&self, name: &str, units: u64) -> Value {
-        let Some(usage) = &self.server else { return Value::Null };
-        let mut value = serde_json::to_value(usage).unwrap_or_default();
-        if let Some(object) = value.as_object_mut() {
-            object.insert(name.to_owned(), json!(usage.cpu_us_per(units)));
-            object.insert("cycles".to_owned(), json!(self.cycles));
-            object.insert("conditions".to_owned(), json!(self.conditions));
-            let percent = |nanos: u64| nanos as f64 / self.span.max(1) as f64 * 100.0;
-            let threads: BTreeMap<&String, f64> =
-                self.threads.iter().map(|(name, nanos)| (name, percent(*nanos))).collect();
-            object.insert("threads_percent".to_owned(), json!(threads));
+    /// The part of the document, with the server's CPU time per unit of work.
+    pub(crate) fn document(&self, unit: Unit, units: u64) -> Accounts {
+        let percent = |nanos: u64| nanos as f64 / self.span.max(1) as f64 * 100.0;
+        Accounts {
+            window_s: self.seconds(),
+            started_unix_ms: Some(self.started_unix_ms()),
+            energy_j: self.joules.clone(),
+            wire: self.wire,
+            generator: Generator {
+                cpu_s: self.own_cpu as f64 / 1e9,
+                cpu_percent: self.own_percent(),
+                polling_s: (!self.is_spinning).then(|| self.in_vain as f64 / 1e9),
+                user_s: self.own.user_s,
+                system_s: self.own.system_s,
+                voluntary_switches: self.own.voluntary_switches,
+                involuntary_switches: self.own.involuntary_switches,
+                runqueue_wait_s: self.own.runqueue_wait_s,
+                machine_percent: self.machine.map(percent),
+                rss_bytes: self.own.rss_bytes,
+                conditions: self.own_conditions.clone(),
+            },
+            server: self.server.map(|usage| Server {
+                usage,
+                per: Per::of(unit, usage.cpu_us_per(units)),
+                cycles: self.cycles,
+                conditions: self.conditions.clone(),
+                threads_percent: self
+                    .threads
+                    .iter()
+                    .map(|(name, used)| (name.clone(), percent(*used)))
+                    .collect(),
+            }),
         }
-        value
     }
 }
 
@@ -241,6 +243,6 @@ mod tests {
             (account(0).spinning(true).check(), account(0).spinning(false).check().is_some()),
             (None, true)
         );
-        assert_eq!(account(0).spinning(true).generator()["polling_s"], Value::Null);
+        assert_eq!(account(0).spinning(true).document(Unit::Request, 1).generator.polling_s, None);
     }
 }

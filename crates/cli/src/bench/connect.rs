@@ -13,6 +13,7 @@ use taktwerk_lab::latency::{Latency, Times};
 use taktwerk_lab::schedule::OpenLoop;
 use taktwerk_lab::validity::{self, Invalid};
 use taktwerk_lab::{clock, figures};
+use taktwerk_load::result::{self, Unit};
 use taktwerk_load::specification::Connect;
 use taktwerk_net::client::{Fleet, FleetSink, MemberId};
 use taktwerk_types::{Instant, StatusCode};
@@ -193,24 +194,23 @@ pub(crate) fn run(arguments: &Connect, output: Output, interrupt: &Interrupt) ->
         return Err(session::unreachable(&common.connection.endpoint, error));
     }
     let mut report = common.report("connect");
-    report.set(
-        "requested",
-        json!({
+    let per_second = sessions.per_second();
+    report.part(&result::Sessions {
+        requested: json!({
             "concurrency": common.clients,
             "rate": arguments.rate,
             "count": arguments.count,
             "duration_s": common.duration.as_secs_f64(),
             "hold": arguments.hold,
         }),
-    );
-    let per_second = sessions.per_second();
-    report.set("sessions", sessions.counted);
-    report.set("failed", sessions.failed);
-    report.set("per_second", per_second);
+        sessions: sessions.counted,
+        failed: sessions.failed,
+        per_second,
+        closing: sessions.closing.summary(),
+    });
     report.latency(&sessions.latency, arguments.rate.is_some());
     let begun = sessions.opening.len() as u64;
     report.unanswered(&sessions.latency, begun, "sessions", "in time");
-    report.set("closing", json!(sessions.closing.summary()));
     if sessions.closing.count() > 0 {
         report.times("closing", &sessions.closing);
     }
@@ -218,7 +218,7 @@ pub(crate) fn run(arguments: &Connect, output: Output, interrupt: &Interrupt) ->
     if let Some(error) = &sessions.first_error {
         report.fact("failed", format!("{}, the first with: {error}", sessions.failed));
     }
-    report.account(&account, "session", sessions.counted);
+    report.account(&account, Unit::Session, sessions.counted);
     if let Some(rate) = arguments.rate {
         report.invalid(validity::check_lateness(&sessions.latency.lateness, (1e9 / rate) as u64));
     }

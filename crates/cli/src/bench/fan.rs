@@ -14,6 +14,7 @@ use taktwerk_client::{
     Client, ClientError, DataChanges, Event, Reply, RequestHandle, SubscriptionEvent, SubscriptionHandle,
 };
 use taktwerk_lab::clock;
+use taktwerk_load::result::Unit;
 use taktwerk_load::specification::{Common, Fan};
 use taktwerk_net::client::{Fleet, FleetSink, MemberId};
 use taktwerk_types::{Instant, NodeId, Variant};
@@ -150,14 +151,13 @@ pub(crate) fn run(arguments: &Fan, output: Output, interrupt: &Interrupt) -> Res
     for member in 0..common.clients {
         fleet.with(MemberId(member), |core, now| core.disconnect(now), &mut star);
     }
-    let mut report = common.report("fan");
-    report.set(
-        "requested",
-        json!({"clients": common.clients, "publishing_ms": arguments.interval.as_secs_f64() * 1e3,
-            "count": arguments.count}),
-    );
-    let names = ("transaction", "write to last answer", "transaction");
-    transactions.report(report, names, star.revised_ms, output, interrupt)
+    let report = common.report("fan");
+    let requested = json!({
+        "clients": common.clients, "publishing_ms": arguments.interval.as_secs_f64() * 1e3,
+        "count": arguments.count,
+    });
+    let times = ("write to last answer", Unit::Transaction);
+    transactions.report(report, times, requested, star.revised_ms, output, interrupt)
 }
 
 /// One transaction; `None` if interrupted meanwhile.

@@ -15,6 +15,7 @@ use taktwerk::pubsub::config::build::field;
 use taktwerk::pubsub::{DataSet, PubSubStartError, Publisher, Subscriber};
 use taktwerk_lab::links::switch::{INTERFACE, Switch};
 use taktwerk_lab::validity::Invalid;
+use taktwerk_load::result::{self, Multicast};
 use taktwerk_load::specification::Igmp;
 use taktwerk_types::{BuiltInType, DataValue};
 
@@ -47,14 +48,14 @@ impl Counted {
         }
     }
 
-    fn document(self) -> serde_json::Value {
-        json!({
-            "messages_sent": self.sent,
-            "messages_heard": self.heard,
-            "packets_at_joined": self.joined,
-            "packets_at_unjoined": self.unjoined,
-            "unjoined_percent": self.unjoined as f64 / self.sent.max(1) as f64 * 100.0,
-        })
+    fn document(self) -> Multicast {
+        Multicast {
+            messages_sent: self.sent,
+            messages_heard: self.heard,
+            packets_at_joined: self.joined,
+            packets_at_unjoined: self.unjoined,
+            unjoined_percent: self.unjoined as f64 / self.sent.max(1) as f64 * 100.0,
+        }
     }
 }
 
@@ -149,17 +150,15 @@ pub(crate) fn run(arguments: &Igmp, output: Output, interrupt: &Interrupt) -> Re
     wait(Duration::from_millis(200), interrupt);
     let flooding = stand.window(arguments.duration, interrupt)?;
     let mut report = Report::new("igmp", &arguments.url);
-    report.set(
-        "requested",
-        json!({
+    report.part(&result::Igmp {
+        requested: json!({
             "interval_ms": arguments.interval.as_secs_f64() * 1e3,
             "duration_s": arguments.duration.as_secs_f64(),
         }),
-    );
-    for (name, what, counted) in
-        [("snooping", "with IGMP snooping", snooping), ("flooding", "without", flooding)]
-    {
-        report.set(name, counted.document());
+        snooping: snooping.document(),
+        flooding: flooding.document(),
+    });
+    for (what, counted) in [("with IGMP snooping", snooping), ("without", flooding)] {
         report.fact(
             what,
             format!(

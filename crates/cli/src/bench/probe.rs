@@ -20,6 +20,7 @@ use taktwerk_lab::process::{Process, Turns};
 use taktwerk_lab::schedule::OpenLoop;
 use taktwerk_lab::validity::{self, Invalid};
 use taktwerk_lab::{clock, figures, outliers, wire};
+use taktwerk_load::result::{Probed, Unit};
 use taktwerk_load::specification::Probe;
 use taktwerk_schema::{ReadRequest, ReadValueId, TimestampsToReturn};
 
@@ -207,23 +208,13 @@ pub(crate) fn run(arguments: &Probe, output: Output, interrupt: &Interrupt) -> R
     line.close();
     let explained = outliers::explain(&samples, arguments.slow);
     let mut report = common.report("probe");
-    report.set(
-        "requested",
-        json!({"rate": arguments.rate, "count": count, "batch": arguments.batch, "slow": arguments.slow}),
-    );
     let (sent, answered) = (samples.len() as u64, samples.len() as u64 - latency.unanswered);
     let due = sent + unsent;
-    report.set("sent", sent);
-    report.set("due", due);
-    report.set("requests", answered);
-    report.set("connections_lost", lost);
     report.latency(&latency, true);
     report.unanswered(&latency, due, "requests", "within --timeout, or before the connection was lost");
     if lost > 0 {
         report.fact("connections lost", lost.to_string());
     }
-    report.set("samples", json!(samples));
-    report.set("slow", json!(explained));
     report.fact(
         "slow answers",
         format!("{} of {} (from {} times the fastest on)", explained.len(), samples.len(), arguments.slow),
@@ -237,8 +228,17 @@ pub(crate) fn run(arguments: &Probe, output: Output, interrupt: &Interrupt) -> R
     if let Some(worst) = explained.iter().max_by(|a, b| a.rtt_us.total_cmp(&b.rtt_us)) {
         report.fact("slowest", format!("{}: {}", figures::micros(worst.rtt_us), worst.proof));
     }
+    report.part(&Probed {
+        requested: json!({"rate": arguments.rate, "count": count, "batch": arguments.batch, "slow": arguments.slow}),
+        sent,
+        due,
+        requests: answered,
+        connections_lost: lost,
+        samples,
+        slow: explained,
+    });
     if let Some(account) = &account {
-        report.account(account, "request", answered);
+        report.account(account, Unit::Request, answered);
     }
     // A probe's times count from the request, and what made one late stands beside it: only a schedule that was not kept at
     // all makes them worthless.

@@ -4,43 +4,53 @@ use super::account::Account;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use taktwerk_lab::figures;
 use taktwerk_lab::latency::{Latency, Summary, Times};
 use taktwerk_lab::machine::Machine;
 use taktwerk_lab::table::{Align, Table};
 use taktwerk_lab::validity::{self, Invalid};
+use taktwerk_load::result::{
+    Answered, Delivered, Document, Ending, Head, Histograms, Latencies, Part, Reason, Received, RoundTrips,
+    Transactions, Unit,
+};
 
-/// A reason with its figures and in words.
-fn with_message(reason: &Invalid) -> Value {
-    let mut value = json!(reason);
-    if let Some(object) = value.as_object_mut() {
-        object.insert("message".into(), json!(reason.to_string()));
-    }
-    value
+/// What a subscriber had of a publisher's messages.
+pub(crate) struct Delivery<'a> {
+    /// Change of a value to its arrival.
+    pub(crate) delivery: &'a Times,
+    /// Of it: until the cycle, until the message was ready, until it arrived.
+    pub(crate) waiting: &'a Times,
+    pub(crate) making: &'a Times,
+    pub(crate) transfer: &'a Times,
+    /// From message to message.
+    pub(crate) period: &'a Times,
+    pub(crate) received: Received,
+    /// CPU use of the subscriber, if there was one.
+    pub(crate) cpu_percent: Option<f64>,
 }
 
 /// A result under construction.
 pub(crate) struct Report {
-    document: Map<String, Value>,
+    document: Document,
     facts: Table,
     times: Table,
     comparison: Option<Table>,
-    histograms: Map<String, Value>,
+    histograms: Histograms,
     invalid: Vec<Invalid>,
 }
 
 impl Report {
     /// A report of a command against a server.
     pub(crate) fn new(command: &str, url: &str) -> Self {
-        let mut document = Map::new();
-        document.insert("tool".into(), json!("taktwerk bench"));
-        document.insert("version".into(), json!(env!("CARGO_PKG_VERSION")));
-        document.insert("command".into(), json!(command));
-        document.insert("url".into(), json!(url));
-        document.insert("machine".into(), json!(Machine::this()));
+        let mut document = Document::default();
+        document.add(&Head {
+            tool: "taktwerk bench".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            command: command.to_owned(),
+            url: url.to_owned(),
+            machine: Machine::this(),
+        });
         let times = ["", "count", "mean", "p50", "p90", "p99", "p99.9", "max"];
         let times: Vec<(&str, Align)> = times
             .iter()
@@ -52,14 +62,20 @@ impl Report {
             facts: Table::new(&[("what", Align::Left), ("value", Align::Wrap)]),
             times: Table::new(&times),
             comparison: None,
-            histograms: Map::new(),
+            histograms: Histograms::default(),
             invalid: Vec::new(),
         }
     }
 
-    /// Adds a member of the document.
+    /// Adds a part of the document.
+    pub(crate) fn part(&mut self, part: &impl Part) {
+        self.document.add(part);
+    }
+
+    /// Adds a member of the document that no part owns.
+    #[cfg(feature = "gateway")]
     pub(crate) fn set(&mut self, name: &str, value: impl Into<Value>) {
-        self.document.insert(name.to_owned(), value.into());
+        self.document.set(name, value);
     }
 
     /// Adds a line for people.
@@ -80,7 +96,36 @@ impl Report {
 
     /// Adds a whole histogram to the document, in HdrHistogram's compressed V2 form: nothing is lost.
     pub(crate) fn histogram(&mut self, name: &str, times: &Times) {
-        self.histograms.insert(name.to_owned(), json!(BASE64_STANDARD.encode(times.to_bytes())));
+        self.histograms.add(name, times);
+    }
+
+    /// Adds what a subscriber had of a publisher's messages.
+    pub(crate) fn delivered(&mut self, of: &Delivery<'_>) {
+        self.part(&Delivered {
+            delivery: of.delivery.summary(),
+            waiting: of.waiting.summary(),
+            making: of.making.summary(),
+            transfer: of.transfer.summary(),
+            period_at_subscriber: of.period.summary(),
+            received: of.received,
+            subscriber_cpu_percent: of.cpu_percent,
+        });
+        self.histogram("delivery", of.delivery);
+        self.histogram("waiting", of.waiting);
+        self.histogram("transfer", of.transfer);
+        self.histogram("period_at_subscriber", of.period);
+    }
+
+    /// Adds the times of round trips, or of whole transactions: by the same names with OPC UA, PubSub and MQTT, so that the same
+    /// loads can stand side by side.
+    pub(crate) fn returned(&mut self, is_fan: bool, times: &Times) {
+        if is_fan {
+            self.part(&Transactions { transaction: times.summary() });
+            self.histogram("transaction", times);
+        } else {
+            self.part(&RoundTrips { roundtrip: times.summary() });
+            self.histogram("roundtrip", times);
+        }
     }
 
     /// Adds a line of percentiles for people.
@@ -93,15 +138,10 @@ impl Report {
 
     /// Adds latencies: of a schedule, or of a loop without one.
     pub(crate) fn latency(&mut self, latency: &Latency, is_scheduled: bool) {
-        let summary = |times: &Times| json!(times.summary());
-        self.set(
-            "latency",
-            json!({
-                "corrected": if is_scheduled { summary(&latency.corrected) } else { Value::Null },
-                "uncorrected": summary(&latency.uncorrected),
-                "lateness": if is_scheduled { summary(&latency.lateness) } else { Value::Null },
-            }),
-        );
+        self.part(&Answered {
+            latency: Latencies::new(latency, is_scheduled),
+            unanswered: latency.unanswered,
+        });
         self.histogram("latency", latency.counted(is_scheduled));
         if is_scheduled {
             self.histogram("latency_uncorrected", &latency.uncorrected);
@@ -116,9 +156,8 @@ impl Report {
         }
     }
 
-    /// Adds how many of so many requests had no answer in the time that was waited for it.
+    /// Says how many of so many requests had no answer in the time that was waited for it.
     pub(crate) fn unanswered(&mut self, latency: &Latency, due: u64, what: &str, waited: &str) {
-        self.set("unanswered", latency.unanswered);
         if latency.unanswered > 0 {
             let said = format!(
                 "{} of {due} {what} were not answered {waited}: each counts as if it had been then",
@@ -130,27 +169,23 @@ impl Report {
     }
 
     /// Adds what generator and server used; `unit` is what the server's CPU time is divided by.
-    pub(crate) fn account(&mut self, account: &Account, unit: &str, units: u64) {
-        self.set("wire", json!(account.wire));
-        self.set("window_s", account.seconds());
-        self.set("started_unix_ms", account.started_unix_ms());
-        self.set("energy_j", json!(account.joules));
+    pub(crate) fn account(&mut self, account: &Account, unit: Unit, units: u64) {
+        self.part(&account.document(unit, units));
         if let Some(joules) = account.joules.get("package") {
             let watts = joules / account.seconds().max(1e-9);
             self.fact("energy of the processor", format!("{joules:.2} J, {watts:.2} W"));
         }
-        self.set("generator", account.generator());
-        self.set("server", account.server(&format!("cpu_us_per_{unit}"), units));
         self.fact("generator CPU", format!("{} % of a core", figures::number(account.own_percent())));
         if let Some(server) = &account.server {
             self.fact(
                 "server CPU",
                 format!(
-                    "{} % of a core (user {:.2} s, kernel {:.2} s), {} per {unit}",
+                    "{} % of a core (user {:.2} s, kernel {:.2} s), {} per {}",
                     figures::number(server.cpu_percent),
                     server.user_s,
                     server.system_s,
                     figures::micros(server.cpu_us_per(units)),
+                    unit.name(),
                 ),
             );
             self.fact(
@@ -192,14 +227,14 @@ impl Report {
 
     /// Prints everything. An invalid measurement is printed too, and then fails; an interrupted one likewise.
     pub(crate) fn print(mut self, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
-        let histograms = std::mem::take(&mut self.histograms);
-        self.set("histograms", Value::Object(histograms));
-        self.set("valid", self.invalid.is_empty());
-        let invalid: Vec<Value> = self.invalid.iter().map(with_message).collect();
-        self.set("invalid", json!(invalid));
-        self.set("interrupted", interrupt.asked());
+        self.document.add(&self.histograms);
+        self.document.add(&Ending {
+            valid: self.invalid.is_empty(),
+            invalid: self.invalid.iter().map(Reason::from).collect(),
+            interrupted: interrupt.asked(),
+        });
         if output.is_json() {
-            output.document(&Value::Object(self.document))?;
+            output.document(&self.document.into_value())?;
         } else {
             if let Some(table) = &self.comparison {
                 output.text(&format!("{table}\n"))?;

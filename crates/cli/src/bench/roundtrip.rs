@@ -12,6 +12,7 @@ use taktwerk_client::{
     ClientError, DataChanges, Event, Reply, RequestHandle, SubscriptionEvent, SubscriptionHandle,
 };
 use taktwerk_lab::{clock, figures};
+use taktwerk_load::result::Unit;
 use taktwerk_load::specification::Roundtrip;
 use taktwerk_net::client::{Fleet, FleetSink, MemberId};
 use taktwerk_types::{ByteString, Instant, NodeId, Variant};
@@ -128,14 +129,13 @@ pub(crate) fn run(arguments: &Roundtrip, output: Output, interrupt: &Interrupt) 
     fleet.with(MemberId(0), |core, now| core.disconnect(now), &mut echo);
 
     let mut report = common.report("roundtrip");
-    report.set(
-        "requested",
-        json!({"payload_bytes": arguments.payload, "publishing_ms": arguments.interval.as_secs_f64() * 1e3,
-            "count": arguments.count}),
-    );
+    let requested = json!({
+        "payload_bytes": arguments.payload, "publishing_ms": arguments.interval.as_secs_f64() * 1e3,
+        "count": arguments.count,
+    });
     report.fact("payload", figures::bytes(f64::from(arguments.payload)));
-    let names = ("roundtrip", "write to own notification", "round_trip");
-    transactions.report(report, names, echo.revised_ms, output, interrupt)
+    let times = ("write to own notification", Unit::RoundTrip);
+    transactions.report(report, times, requested, echo.revised_ms, output, interrupt)
 }
 
 /// One value there and back; `None` if interrupted meanwhile.

@@ -8,13 +8,14 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::progress::Progress;
-use serde_json::json;
+use serde_json::Value;
 use std::time::Duration;
 use taktwerk_client::SubscriptionParams;
 use taktwerk_lab::latency::Times;
 use taktwerk_lab::process::Process;
 use taktwerk_lab::validity::Invalid;
 use taktwerk_lab::{clock, figures};
+use taktwerk_load::result::{Returned, Unit};
 use taktwerk_load::specification::Common;
 use taktwerk_net::client::{Fleet, FleetSink};
 use taktwerk_schema::{
@@ -65,21 +66,22 @@ impl Transactions {
         Ok(Self { times, account })
     }
 
-    /// Adds the times under `name` and shows the report. `described` is what they are the time of, `unit` is what the
-    /// server's cost is counted by.
+    /// Adds the times and shows the report. `described` is what they are the time of, `unit` is what the server's cost is
+    /// counted by.
     pub(super) fn report(
         &self,
         mut report: Report,
-        (name, described, unit): (&'static str, &'static str, &'static str),
-        revised_ms: f64,
+        (described, unit): (&'static str, Unit),
+        requested: Value,
+        revised_publishing_ms: f64,
         output: Output,
         interrupt: &Interrupt,
     ) -> Result<(), Failure> {
-        report.set("revised_publishing_ms", revised_ms);
-        report.set(name, json!(self.times.summary()));
-        report.histogram(name, &self.times);
+        report.part(&Returned { requested, revised_publishing_ms });
+        report.returned(unit == Unit::Transaction, &self.times);
         report.times(described, &self.times);
-        report.fact("publishing interval", format!("revised to {} ms", figures::number(revised_ms)));
+        report
+            .fact("publishing interval", format!("revised to {} ms", figures::number(revised_publishing_ms)));
         report.account(&self.account, unit, self.times.count());
         if self.times.count() == 0 {
             report.invalid([Invalid::NoSamples]);

@@ -15,6 +15,7 @@ use taktwerk::{RunningServer, Server};
 use taktwerk_lab::clock;
 use taktwerk_lab::latency::Times;
 use taktwerk_lab::validity::Invalid;
+use taktwerk_load::result::Updates;
 use taktwerk_load::specification::Update;
 use taktwerk_net::clock as wall_clock;
 use taktwerk_server::space::VariableHandle;
@@ -144,12 +145,11 @@ pub(crate) fn run(arguments: &Update, output: Output, interrupt: &Interrupt) -> 
     });
     drop(client);
     let mut report = super::report::Report::new("update", &server.url());
-    report.set(
-        "requested",
-        json!({"signals": arguments.signals, "threads": arguments.threads, "count": arguments.count,
+    report.part(&Updates {
+        requested: json!({"signals": arguments.signals, "threads": arguments.threads, "count": arguments.count,
             "interval_ms": arguments.interval.as_secs_f64() * 1e3}),
-    );
-    report.set("run_span", json!(times.summary()));
+        run_span: times.summary(),
+    });
     report.histogram("run_span", &times);
     report.times("run span of a cycle", &times);
     report.fact("signals", arguments.signals.to_string());

@@ -246,16 +246,21 @@ pub struct Usage {
     /// Context switches because another thread was due.
     pub involuntary_switches: u64,
     /// How often threads moved to another CPU.
+    #[serde(default)]
     pub migrations: u64,
     /// Time ready to run but not running, seconds.
+    #[serde(default)]
     pub runqueue_wait_s: f64,
     /// Memory at the end, bytes.
     pub rss_bytes: u64,
     /// How much it grew in the window, bytes.
+    #[serde(default)]
     pub rss_growth_bytes: i64,
     /// Memory at its highest, bytes.
+    #[serde(default)]
     pub rss_peak_bytes: u64,
     /// Threads at the end.
+    #[serde(default)]
     pub threads: u64,
 }
 

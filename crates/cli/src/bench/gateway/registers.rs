@@ -17,6 +17,7 @@ use serde_json::json;
 use std::time::Duration;
 use taktwerk_lab::figures;
 use taktwerk_lab::pin::CpuList;
+use taktwerk_load::result::Unit;
 use taktwerk_types::{NodeId, Variant};
 
 /// Arguments of `taktwerk bench gateway`.
@@ -216,7 +217,7 @@ fn report(
     // Each value that was read, whether it had changed or not: that is what the gateway works on.
     let units = (read * account.seconds()).round();
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a count of values
-    report.account(account, "value", units as u64);
+    report.account(account, Unit::Value, units as u64);
     report
 }
 

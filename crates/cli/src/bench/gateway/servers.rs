@@ -19,6 +19,7 @@ use taktwerk_lab::figures;
 use taktwerk_lab::pin::CpuList;
 use taktwerk_lab::process::{Process, Snapshot, Usage};
 use taktwerk_lab::program::{Program, Running};
+use taktwerk_load::result::Unit;
 use taktwerk_types::{NodeId, Variant};
 
 /// Arguments of `taktwerk bench gateway-opcua`.
@@ -257,7 +258,7 @@ fn report(arguments: &ServersArgs, url: &str, alone: &Way, through: &Way) -> Rep
             if added <= limit { "within" } else { "more than" }
         ),
     );
-    report.account(&through.account, "value", through.seen.values);
+    report.account(&through.account, Unit::Value, through.seen.values);
     report
 }
 

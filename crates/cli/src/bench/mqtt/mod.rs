@@ -20,6 +20,7 @@ use serde_json::json;
 use taktwerk_lab::figures;
 use taktwerk_lab::latency::{Latency, Times};
 use taktwerk_lab::validity::{self, Invalid};
+use taktwerk_load::result::{Brokered, FanOut, Unit};
 use taktwerk_load::specification::{Mqtt, MqttPattern as Pattern};
 
 /// What came of it.
@@ -65,9 +66,9 @@ pub(crate) fn run(arguments: &Mqtt, output: Output, interrupt: &Interrupt) -> Re
 fn report(arguments: &Mqtt, broker: &broker::Broker, outcome: &Outcome) -> Report {
     let is_fan = arguments.pattern == Pattern::Fan;
     let mut report = Report::new("mqtt", broker.name());
-    report.set(
-        "requested",
-        json!({
+    let per_second = outcome.done as f64 / (outcome.span as f64 / 1e9).max(1e-9);
+    report.part(&Brokered {
+        requested: json!({
             "pattern": if is_fan { "fan" } else { "round-trip" },
             "clients": arguments.clients,
             "qos": arguments.qos,
@@ -79,45 +80,37 @@ fn report(arguments: &Mqtt, broker: &broker::Broker, outcome: &Outcome) -> Repor
             "duration_s": arguments.duration.as_secs_f64(),
             "warmup_s": arguments.warmup.as_secs_f64(),
         }),
-    );
-    for (name, value) in [
-        ("sent", outcome.sent),
-        ("due", outcome.due),
-        ("messages", outcome.done),
-        ("missing", outcome.missing),
-        ("mqtt_bytes_received", outcome.bytes.0),
-        ("mqtt_bytes_sent", outcome.bytes.1),
-    ] {
-        report.set(name, value);
-    }
-    report.set("connections_lost", outcome.lost);
+        sent: outcome.sent,
+        due: outcome.due,
+        messages: outcome.done,
+        missing: outcome.missing,
+        mqtt_bytes_received: outcome.bytes.0,
+        mqtt_bytes_sent: outcome.bytes.1,
+        connections_lost: outcome.lost,
+        per_second: outcome.account.is_some().then_some(per_second),
+    });
     report.latency(&outcome.latency, arguments.rate.is_some());
-    // By the names that the same loads have with OPC UA, so that the two can stand side by side.
-    let name = if is_fan { "transaction" } else { "roundtrip" };
-    report.set(name, json!(outcome.latency.counted(arguments.rate.is_some()).summary()));
-    report.histogram(name, outcome.latency.counted(arguments.rate.is_some()));
+    report.returned(is_fan, outcome.latency.counted(arguments.rate.is_some()));
     if is_fan {
-        report.set("fan_out_each", json!(outcome.each.summary()));
-        report.set("fan_out_last", json!(outcome.last.summary()));
+        report.part(&FanOut { fan_out_each: outcome.each.summary(), fan_out_last: outcome.last.summary() });
         report.times("fan-out: each has it", &outcome.each);
         report.times("fan-out: the last has it", &outcome.last);
     }
-    let unit = if is_fan { "transaction" } else { "message" };
+    let unit = if is_fan { Unit::Transaction } else { Unit::Message };
     if let Some(account) = &outcome.account {
-        let per_second = outcome.done as f64 / (outcome.span as f64 / 1e9).max(1e-9);
-        report.set("per_second", per_second);
         report.fact(
             "throughput",
             format!(
-                "{} {unit}s/s ({} clients, QoS {}, MQTT {})",
+                "{} {}s/s ({} clients, QoS {}, MQTT {})",
                 figures::number(per_second),
+                unit.name(),
                 arguments.clients,
                 arguments.qos.level(),
                 arguments.mqtt
             ),
         );
         let total = (outcome.bytes.0 + outcome.bytes.1) as f64 / outcome.done.max(1) as f64;
-        report.fact("MQTT bytes", format!("{} per {unit}, both directions", figures::bytes(total)));
+        report.fact("MQTT bytes", format!("{} per {}, both directions", figures::bytes(total), unit.name()));
         report.account(account, unit, outcome.done);
     }
     if let Some(rate) = arguments.rate {

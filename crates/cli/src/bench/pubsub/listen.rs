@@ -3,7 +3,7 @@
 
 use super::line::Line;
 use super::{MessageSecurity, Options, PubSub, engine, failure};
-use crate::bench::report::Report;
+use crate::bench::report::{Delivery, Report};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
@@ -16,6 +16,7 @@ use taktwerk_crypto::pubsub_aws::AwsPubSubProvider;
 use taktwerk_lab::figures;
 use taktwerk_lab::latency::Times;
 use taktwerk_lab::validity::Invalid;
+use taktwerk_load::result::{self, Drift, Received};
 use taktwerk_net::clock::{monotonic, thread_cpu, wall};
 use taktwerk_net::pubsub::{RunningSubscriber, SubscriberDriverOptions};
 use taktwerk_schema::UadpDataSetReaderMessageDataType;
@@ -208,9 +209,8 @@ pub(super) fn run(arguments: &PubSub, output: Output, interrupt: &Interrupt) -> 
 
 fn report(arguments: &PubSub, heard: &Heard, window: u64, cpu: u64, unread: u64) -> Report {
     let mut report = Report::new("pubsub", &arguments.url);
-    report.set(
-        "requested",
-        json!({
+    report.part(&result::Heard {
+        requested: json!({
             "pattern": "listen",
             "interval_ms": arguments.interval.as_secs_f64() * 1e3,
             "interface": arguments.interface,
@@ -218,23 +218,22 @@ fn report(arguments: &PubSub, heard: &Heard, window: u64, cpu: u64, unread: u64)
             "receiver": arguments.receiver(),
             "subscriber_cpu": arguments.subscriber_cpu,
         }),
-    );
+        window_s: window as f64 / 1e9,
+    });
     let percent = cpu as f64 / window.max(1) as f64 * 100.0;
-    report.set("window_s", window as f64 / 1e9);
-    report.set("subscriber_cpu_percent", percent);
-    report.set(
-        "received",
-        json!({"messages": heard.received, "missing": heard.missing, "of_other_writers": heard.others}),
-    );
-    report.set("delivery", json!(heard.delivery.summary()));
-    report.set("waiting", json!(heard.waiting.summary()));
-    report.set("making", json!(heard.making.summary()));
-    report.set("transfer", json!(heard.transfer.summary()));
-    report.set("period_at_subscriber", json!(heard.period.summary()));
-    report.histogram("delivery", &heard.delivery);
-    report.histogram("waiting", &heard.waiting);
-    report.histogram("transfer", &heard.transfer);
-    report.histogram("period_at_subscriber", &heard.period);
+    report.delivered(&Delivery {
+        delivery: &heard.delivery,
+        waiting: &heard.waiting,
+        making: &heard.making,
+        transfer: &heard.transfer,
+        period: &heard.period,
+        received: Received {
+            messages: heard.received,
+            missing: heard.missing,
+            of_other_writers: Some(heard.others),
+        },
+        cpu_percent: Some(percent),
+    });
     for (what, times) in [
         ("value changed → received", &heard.delivery),
         ("  changed → sampled", &heard.waiting),
@@ -267,8 +266,7 @@ fn report(arguments: &PubSub, heard: &Heard, window: u64, cpu: u64, unread: u64)
     if let Some(period) = heard.line.slope() {
         let error = period - arguments.interval_nanos() as f64;
         let drift = error / arguments.interval_nanos() as f64 * 1e6;
-        report.set("drift_ppm", drift);
-        report.set("mean_period_error_ns", error);
+        report.part(&Drift { drift_ppm: drift, mean_period_error_ns: error });
         report.fact("drift", format!("{drift:.2} ppm (mean period against --interval)"));
     }
     report.invalid(heard.problem(&arguments.url, unread));

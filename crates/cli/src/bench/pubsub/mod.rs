@@ -14,7 +14,7 @@ mod listen;
 mod plant;
 mod stations;
 
-use super::report::Report;
+use super::report::{Delivery, Report};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
@@ -23,6 +23,7 @@ use taktwerk::pubsub::{PubSubError, RealTime, SecurityMode};
 use taktwerk_lab::figures;
 use taktwerk_lab::latency::Times;
 use taktwerk_lab::validity::Invalid;
+use taktwerk_load::result::{Drift, Late, Published, Received};
 use taktwerk_load::specification::{Layout, MessageSecurity, PubSub, PubSubPattern as Pattern};
 use taktwerk_net::pubsub::HistogramSnapshot;
 
@@ -126,9 +127,17 @@ fn report(
     let per_signal = engine.cpu_nanos as f64 / signals.max(1) as f64;
     let cpu_percent = engine.cpu_nanos as f64 / engine.nanos.max(1) as f64 * 100.0;
     let bare_percent = bare.cpu_nanos as f64 / bare.nanos.max(1) as f64 * 100.0;
-    report.set(
-        "requested",
-        json!({
+    // All of this process but the subscriber's thread: what a server's process is measured by.
+    let process = engine.process_nanos.saturating_sub(engine.subscriber_cpu_nanos);
+    let subscriber_percent = engine.subscriber_cpu_nanos as f64 / engine.nanos.max(1) as f64 * 100.0;
+    let ratio = |percent: f64| {
+        let other = bare.lateness.percentile(percent).max(1) as f64;
+        engine.total.percentile(percent) as f64 / other
+    };
+    let [p50, p99] = [50.0, 99.0].map(|percent| (bare.cycles > 0).then(|| ratio(percent)));
+    let [timer, encode, send] = engine.late;
+    report.part(&Published {
+        requested: json!({
             "signals": arguments.signals,
             "interval_ms": arguments.interval.as_secs_f64() * 1e3,
             "layout": if arguments.layout == Layout::PeriodicFixed { "periodic-fixed" } else { "dynamic" },
@@ -146,45 +155,44 @@ fn report(
             "publisher_cpu": arguments.publisher_cpu,
             "subscriber_cpu": arguments.subscriber_cpu,
         }),
-    );
-    report.set("window_s", seconds);
-    report.set("cycles", engine.cycles);
-    report.set("cycles_missed", engine.missed);
-    report.set("cycles_missed_busy", engine.missed_busy);
-    report.set("messages_sent", engine.messages);
-    report.set("messages_failed", engine.failed);
-    report.set("bytes_sent", engine.bytes);
-    report.set("datagrams_per_cycle", plant.datagrams.len() as u64);
-    report.set("signals_per_s", signals as f64 / seconds.max(1e-9));
-    report.set("publisher_cpu_percent", cpu_percent);
-    // All of this process but the subscriber's thread: what a server's process is measured by.
-    let process = engine.process_nanos.saturating_sub(engine.subscriber_cpu_nanos);
-    report.set("process_cpu_percent", process as f64 / engine.nanos.max(1) as f64 * 100.0);
-    report.set("publisher_cpu_ns_per_signal", per_signal);
-    let subscriber_percent = engine.subscriber_cpu_nanos as f64 / engine.nanos.max(1) as f64 * 100.0;
-    if !arguments.no_subscriber {
-        report.set("subscriber_cpu_percent", subscriber_percent);
-    }
-    report.set("bare_cpu_percent", bare_percent);
-    report.set("bare_cycles", bare.cycles);
-    report.set("bare_cycles_missed", bare.missed);
-    report.set("late", json!({"timer": engine.late[0], "encode": engine.late[1], "send": engine.late[2]}));
-    report.set("received", json!({"messages": engine.received, "missing": engine.missing_messages}));
-    report.set("lateness", json!(engine.total.summary()));
-    report.set("bare_lateness", json!(bare.lateness.summary()));
-    report.set("encode", json!(engine.encode.summary()));
-    report.set("send", json!(engine.send.summary()));
-    report.set("delivery", json!(engine.delivery.summary()));
-    report.set("waiting", json!(engine.waiting.summary()));
-    report.set("making", json!(engine.making.summary()));
-    report.set("transfer", json!(engine.transfer.summary()));
-    report.set("period_at_subscriber", json!(engine.period.summary()));
+        window_s: seconds,
+        cycles: engine.cycles,
+        cycles_missed: engine.missed,
+        cycles_missed_busy: engine.missed_busy,
+        messages_sent: engine.messages,
+        messages_failed: engine.failed,
+        bytes_sent: engine.bytes,
+        datagrams_per_cycle: plant.datagrams.len() as u64,
+        signals_per_s: signals as f64 / seconds.max(1e-9),
+        publisher_cpu_percent: cpu_percent,
+        process_cpu_percent: process as f64 / engine.nanos.max(1) as f64 * 100.0,
+        publisher_cpu_ns_per_signal: per_signal,
+        lateness: engine.total.summary(),
+        encode: engine.encode.summary(),
+        send: engine.send.summary(),
+        late: Late { timer, encode, send },
+        bare_cpu_percent: bare_percent,
+        bare_cycles: bare.cycles,
+        bare_cycles_missed: bare.missed,
+        bare_lateness: bare.lateness.summary(),
+        lateness_p50_ratio: p50,
+        lateness_p99_ratio: p99,
+    });
     report.histogram("lateness", &engine.total);
     report.histogram("bare_lateness", &bare.lateness);
-    report.histogram("delivery", &engine.delivery);
-    report.histogram("waiting", &engine.waiting);
-    report.histogram("transfer", &engine.transfer);
-    report.histogram("period_at_subscriber", &engine.period);
+    report.delivered(&Delivery {
+        delivery: &engine.delivery,
+        waiting: &engine.waiting,
+        making: &engine.making,
+        transfer: &engine.transfer,
+        period: &engine.period,
+        received: Received {
+            messages: engine.received,
+            missing: engine.missing_messages,
+            of_other_writers: None,
+        },
+        cpu_percent: (!arguments.no_subscriber).then_some(subscriber_percent),
+    });
     report.times("publisher: due → send", &engine.total);
     if bare.cycles > 0 {
         report.times("bare loop: due → send", &bare.lateness);
@@ -216,23 +224,13 @@ fn report(
             figures::number(per_signal)
         ),
     );
-    if bare.cycles > 0 {
-        let ratio = |percent: f64| {
-            let other = bare.lateness.percentile(percent).max(1) as f64;
-            engine.total.percentile(percent) as f64 / other
-        };
-        report.set("lateness_p99_ratio", ratio(99.0));
-        report.set("lateness_p50_ratio", ratio(50.0));
+    if let (Some(p50), Some(p99)) = (p50, p99) {
         report.fact("bare loop CPU", format!("{} % of a core", figures::number(bare_percent)));
-        report.fact(
-            "lateness against the bare loop",
-            format!("p50 × {:.2}, p99 × {:.2}", ratio(50.0), ratio(99.0)),
-        );
+        report.fact("lateness against the bare loop", format!("p50 × {p50:.2}, p99 × {p99:.2}"));
     }
     if let Some(error) = engine.period_error() {
         let drift = error / arguments.interval_nanos() as f64 * 1e6;
-        report.set("drift_ppm", drift);
-        report.set("mean_period_error_ns", error);
+        report.part(&Drift { drift_ppm: drift, mean_period_error_ns: error });
         report.fact(
             "drift",
             format!("{drift:.2} ppm (mean period against the configured one, at the subscriber)"),
@@ -242,13 +240,10 @@ fn report(
     report.fact(
         "cycles",
         format!(
-            "{} run, {} missed ({} of them busy); {late} later than 1 ms (timer {}, encode {}, send {})",
+            "{} run, {} missed ({} of them busy); {late} later than 1 ms (timer {timer}, encode {encode}, send {send})",
             figures::thousands(i64::try_from(engine.cycles).unwrap_or(i64::MAX)),
             engine.missed,
-            engine.missed_busy,
-            engine.late[0],
-            engine.late[1],
-            engine.late[2]
+            engine.missed_busy
         ),
     );
     if bare.cycles > 0 {

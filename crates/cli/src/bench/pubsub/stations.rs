@@ -26,6 +26,7 @@ use taktwerk_crypto::pubsub_aws::AwsPubSubProvider;
 use taktwerk_lab::figures;
 use taktwerk_lab::latency::Times;
 use taktwerk_lab::validity::Invalid;
+use taktwerk_load::result::{self, Crew, Datagrams};
 use taktwerk_net::clock::{monotonic, process_cpu, wall};
 use taktwerk_net::pubsub::interface::Interface;
 use taktwerk_net::pubsub::{Address, UdpReceiver, UdpSender};
@@ -295,11 +296,12 @@ pub(super) fn run(arguments: &PubSub, output: Output, interrupt: &Interrupt) -> 
 
 fn report(arguments: &PubSub, outcome: &Outcome, asked: u64, span: u64, cpu: u64) -> Report {
     let is_fan = arguments.pattern == Pattern::Fan;
-    let (name, unit) = if is_fan { ("transaction", "transaction") } else { ("roundtrip", "message") };
+    let unit = if is_fan { "transaction" } else { "message" };
+    let total = outcome.ethernet_bytes;
+    let headers = outcome.datagrams * UDP_IP;
     let mut report = Report::new("pubsub", &arguments.url);
-    report.set(
-        "requested",
-        json!({
+    report.part(&result::Stations {
+        requested: json!({
             "pattern": if is_fan { "fan" } else { "round-trip" },
             "clients": arguments.clients,
             "payload_bytes": arguments.payload,
@@ -307,31 +309,24 @@ fn report(arguments: &PubSub, outcome: &Outcome, asked: u64, span: u64, cpu: u64
             "duration_s": arguments.duration.as_secs_f64(),
             "warmup_s": arguments.warmup.as_secs_f64(),
         }),
-    );
-    report.set("asked", asked);
-    report.set("missing", outcome.missing);
-    report.set(name, json!(outcome.times.summary()));
-    report.histogram(name, &outcome.times);
+        window_s: span as f64 / 1e9,
+        asked,
+        missing: outcome.missing,
+        wire: Datagrams {
+            payload_out_bytes: outcome.uadp_bytes,
+            payload_in_bytes: 0,
+            frames: outcome.datagrams,
+            tcp_ip_bytes: headers,
+            ethernet_bytes: total.saturating_sub(headers + outcome.uadp_bytes),
+            total_bytes: total,
+        },
+        generator: Crew { cpu_s: cpu as f64 / 1e9 },
+    });
+    report.returned(is_fan, &outcome.times);
     report.times(if is_fan { "publish to last answer" } else { "published → received" }, &outcome.times);
     if is_fan {
         report.times("fan-out: the last has it", &outcome.last);
     }
-    // The same names as for TCP, though nothing is measured here but the lengths of the datagrams.
-    let total = outcome.ethernet_bytes;
-    let headers = outcome.datagrams * UDP_IP;
-    report.set(
-        "wire",
-        json!({
-            "payload_out_bytes": outcome.uadp_bytes,
-            "payload_in_bytes": 0,
-            "frames": outcome.datagrams,
-            "tcp_ip_bytes": headers,
-            "ethernet_bytes": total.saturating_sub(headers + outcome.uadp_bytes),
-            "total_bytes": total,
-        }),
-    );
-    report.set("window_s", span as f64 / 1e9);
-    report.set("generator", json!({"cpu_s": cpu as f64 / 1e9}));
     let per = |bytes: u64| figures::bytes(bytes as f64 / asked.max(1) as f64);
     report.fact(
         "on the wire (as Ethernet)",

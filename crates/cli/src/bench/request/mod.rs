@@ -23,6 +23,7 @@ use serde_json::json;
 use taktwerk_lab::figures;
 use taktwerk_lab::latency::Latency;
 use taktwerk_lab::validity::{self, Invalid};
+use taktwerk_load::result::{self as document, Unit};
 use taktwerk_load::specification::Request as Requests;
 use taktwerk_schema::service::Request;
 
@@ -133,9 +134,10 @@ fn run<R: Request<Response: 'static>>(
 fn report(command: &str, arguments: &Requests, nodes: usize, outcome: &Outcome) -> Report {
     let common = &arguments.common;
     let mut report = common.report(command);
-    report.set(
-        "requested",
-        json!({
+    // Of the schedule's window, not of the account's, which a late generator begins late.
+    let per_second = outcome.answered as f64 / (outcome.span as f64 / 1e9).max(1e-9);
+    report.part(&document::Requests {
+        requested: json!({
             "clients": common.clients,
             "rate": arguments.rate,
             "count": arguments.count,
@@ -144,23 +146,19 @@ fn report(command: &str, arguments: &Requests, nodes: usize, outcome: &Outcome) 
             "batch": arguments.batch,
             "closed": arguments.rate.is_none(),
         }),
-    );
-    report.set("nodes", nodes);
-    report.set("sent", outcome.sent);
-    report.set("due", outcome.due);
-    report.set("requests", outcome.answered);
-    report.set("failed", outcome.failed);
-    report.set("bad", outcome.bad);
-    report.set("connections_lost", outcome.lost);
-    if let Some(renewals) = outcome.renewals {
-        report.set("token_renewals", renewals);
-    }
+        nodes,
+        sent: outcome.sent,
+        due: outcome.due,
+        requests: outcome.answered,
+        failed: outcome.failed,
+        bad: outcome.bad,
+        connections_lost: outcome.lost,
+        token_renewals: outcome.renewals,
+        per_second: outcome.account.is_some().then_some(per_second),
+    });
     report.latency(&outcome.latency, arguments.rate.is_some());
     report.unanswered(&outcome.latency, outcome.due, "requests", open::WAITED);
     if let Some(account) = &outcome.account {
-        // Of the schedule's window, not of the account's, which a late generator begins late.
-        let per_second = outcome.answered as f64 / (outcome.span as f64 / 1e9).max(1e-9);
-        report.set("per_second", per_second);
         let batch = f64::from(arguments.batch);
         report.fact(
             "throughput",
@@ -171,7 +169,7 @@ fn report(command: &str, arguments: &Requests, nodes: usize, outcome: &Outcome) 
                 common.clients
             ),
         );
-        report.account(account, "request", outcome.answered);
+        report.account(account, Unit::Request, outcome.answered);
     }
     if outcome.failed > 0 || outcome.bad > 0 {
         report.fact("failures", format!("{} requests, {} operations", outcome.failed, outcome.bad));

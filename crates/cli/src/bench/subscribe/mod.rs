@@ -22,6 +22,7 @@ use taktwerk_client::{SubscriptionHandle, SubscriptionParams};
 use taktwerk_lab::steady::{self, Slice, Steady};
 use taktwerk_lab::validity::Invalid;
 use taktwerk_lab::{clock, figures};
+use taktwerk_load::result::{Extent, Stalled, Subscribed, Unit};
 use taktwerk_load::specification::Subscribe;
 use taktwerk_net::client::{Fleet, MemberId};
 use taktwerk_schema::ids::variable_ids;
@@ -95,7 +96,7 @@ pub(crate) fn run(arguments: &Subscribe, output: Output, interrupt: &Interrupt) 
     leave(&mut fleet, &mut observer, common.clients);
     let mut report = report(arguments, &observer, &account, &found, items);
     if let Some(before) = before_stall {
-        report.set("delivery_before_stall", json!(before.summary()));
+        report.part(&Stalled { delivery_before_stall: before.summary() });
         report.times("delivery before the stall", &before);
     }
     report.print(output, interrupt)
@@ -353,9 +354,17 @@ fn report(
     let common = &arguments.common;
     let mut report = common.report("subscribe");
     let requested_sampling = millis(arguments.sampling.unwrap_or(arguments.interval));
-    report.set(
-        "requested",
-        json!({
+    let revised = &observer.revised;
+    let summary = observer.summary(arguments.update.map(millis), account.seconds());
+    let notifications = summary.notifications;
+    let per_second = notifications as f64 / account.seconds().max(1e-9);
+    let is_stamped_late = observer.written.as_ref().is_some_and(Written::is_stamped_late);
+    let is_stamped_when_sampled = found.is_stamped_when_sampled || is_stamped_late;
+    // A server that does not say when it published is not one that took no time.
+    let has_transfer = observer.unstamped == 0 || observer.transfer.count() > 0;
+    let written = observer.written.as_ref();
+    report.part(&Subscribed {
+        requested: json!({
             "clients": common.clients,
             "items": items,
             "publishing_ms": millis(arguments.interval),
@@ -368,67 +377,71 @@ fn report(
             "stall": arguments.stall,
             "time_in_value": arguments.time_in_value,
         }),
-    );
-    let revised = &observer.revised;
-    report.set("revised", json!(revised));
-    report.set("nodes", found.nodes.len());
+        revised: *revised,
+        nodes: found.nodes.len(),
+        notifications,
+        per_second,
+        messages: observer.messages,
+        lost_messages: observer.lost_messages,
+        steady: observer.steady,
+        waiting_at_end: observer.waiting,
+        delivery: observer.delivery.summary(),
+        source_timestamps_made_when_sampled: is_stamped_when_sampled,
+        delay: written.map(|written| written.delay.summary()),
+        write_to_source_timestamp: written.map(|written| written.stamped.summary()),
+        values_without_time: written.map(|written| written.untold),
+        message_interval: observer.intervals.summary(),
+        unstamped_messages: observer.unstamped,
+        transfer: has_transfer.then(|| observer.transfer.summary()),
+        progress: summary.clone(),
+        connections_lost: observer.lost_connections,
+    });
     report.fact(
         "publishing interval",
-        format!("requested {} ms, revised {}", millis(arguments.interval), revised.publishing()),
+        format!(
+            "requested {} ms, revised {}",
+            millis(arguments.interval),
+            Extent::show(revised.publishing_ms, " ms")
+        ),
     );
     if items > 0 {
         report.fact(
             "sampling interval",
-            format!("requested {requested_sampling} ms, revised {}", revised.sampling()),
+            format!(
+                "requested {requested_sampling} ms, revised {}",
+                Extent::show(revised.sampling_ms, " ms")
+            ),
         );
-        report.fact("queue size", format!("requested {}, revised {}", arguments.queue, revised.queue()));
+        report.fact(
+            "queue size",
+            format!("requested {}, revised {}", arguments.queue, Extent::show(revised.queue, "")),
+        );
     }
-    let summary = observer.summary(arguments.update.map(millis), account.seconds());
-    let notifications = summary.notifications;
-    let per_second = notifications as f64 / account.seconds().max(1e-9);
-    report.set("notifications", notifications);
-    report.set("per_second", per_second);
-    report.set("messages", observer.messages);
-    report.set("lost_messages", observer.lost_messages);
-    if let Some(steady) = observer.steady {
-        report.set("steady", steady);
-        if !steady {
-            report.fact("steady", "no: these figures include the server's settling".to_owned());
-        }
+    if observer.steady == Some(false) {
+        report.fact("steady", "no: these figures include the server's settling".to_owned());
     }
-    report.set("waiting_at_end", observer.waiting);
-    report.set("delivery", json!(observer.delivery.summary()));
-    let is_stamped_late = observer.written.as_ref().is_some_and(Written::is_stamped_late);
-    report.set("source_timestamps_made_when_sampled", found.is_stamped_when_sampled || is_stamped_late);
-    if let Some(written) = &observer.written {
-        report.set("delay", json!(written.delay.summary()));
-        report.set("write_to_source_timestamp", json!(written.stamped.summary()));
-        report.set("values_without_time", written.untold);
+    if let Some(written) = written {
         report.histogram("delay", &written.delay);
     }
-    report.set("message_interval", json!(observer.intervals.summary()));
-    report.set("unstamped_messages", observer.unstamped);
     report.histogram("delivery", &observer.delivery);
     report.histogram("message_interval", &observer.intervals);
-    // A server that does not say when it published is not one that took no time.
-    if observer.unstamped == 0 || observer.transfer.count() > 0 {
-        report.set("transfer", json!(observer.transfer.summary()));
+    if has_transfer {
         report.histogram("transfer", &observer.transfer);
     }
     report.histogram("cycle", observer.progress.cycles());
     if items > 0 {
-        if let Some(written) = &observer.written {
+        if let Some(written) = written {
             report.times("delay (write to here)", &written.delay);
             report.times("write to source time", &written.stamped);
         }
         report.times("delivery (source time to here)", &observer.delivery);
-        if found.is_stamped_when_sampled || is_stamped_late {
+        if is_stamped_when_sampled {
             report.fact(
                 "source timestamps",
                 "made when the server samples, not when values were written: delivery does not say how old values are",
             );
         }
-        if observer.unstamped == 0 || observer.transfer.count() > 0 {
+        if has_transfer {
             report.times("transfer (publish time to here)", &observer.transfer);
         }
         if observer.unstamped > 0 {
@@ -489,13 +502,11 @@ fn report(
             ),
         );
     }
-    report.set("progress", json!(summary));
-    report.set("connections_lost", observer.lost_connections);
-    report.account(account, "signal", notifications);
+    report.account(account, Unit::Signal, notifications);
     if observer.lost_connections > 0 {
         report.invalid([Invalid::ConnectionsLost { lost: observer.lost_connections }]);
     }
-    let tells_no_time = observer.written.as_ref().is_some_and(|written| written.delay.count() == 0);
+    let tells_no_time = written.is_some_and(|written| written.delay.count() == 0);
     if items > 0 && (notifications == 0 || tells_no_time) {
         report.invalid([Invalid::NoSamples]);
     }

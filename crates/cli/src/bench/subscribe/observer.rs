@@ -1,69 +1,17 @@
 //! What the clients are told: every notification is counted for its item.
 
 use super::written::Written;
-use serde::Serialize;
 use taktwerk_client::{
     ClientError, DataChanges, Event, Reply, RequestHandle, SubscriptionEvent, SubscriptionHandle,
 };
-use taktwerk_lab::figures;
 use taktwerk_lab::latency::Times;
 use taktwerk_lab::progress::{Progress, ProgressSummary};
 use taktwerk_lab::statistics;
 use taktwerk_lab::steady::Slice;
+use taktwerk_load::result::{Extent, Revised};
 use taktwerk_net::client::{FleetSink, MemberId};
 use taktwerk_net::clock;
 use taktwerk_types::{Instant, StatusCode, UtcTime};
-
-/// The smallest and largest of revised values.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub(crate) struct Extent {
-    min: f64,
-    max: f64,
-}
-
-/// What the server made of the requested parameters.
-#[derive(Debug, Default, Serialize)]
-pub(crate) struct Revised {
-    publishing_ms: Option<Extent>,
-    sampling_ms: Option<Extent>,
-    queue: Option<Extent>,
-}
-
-fn widen(extent: &mut Option<Extent>, value: f64) {
-    let old = extent.unwrap_or(Extent { min: value, max: value });
-    *extent = Some(Extent { min: old.min.min(value), max: old.max.max(value) });
-}
-
-fn show(extent: Option<Extent>, unit: &str) -> String {
-    // Most are whole numbers, and nobody asks for a queue of 1.00.
-    let number = |value: f64| {
-        if value.fract() == 0.0 { figures::thousands(value as i64) } else { figures::number(value) }
-    };
-    match extent {
-        None => "–".to_owned(),
-        Some(Extent { min, max }) if min == max => format!("{}{unit}", number(min)),
-        Some(Extent { min, max }) => format!("{} to {}{unit}", number(min), number(max)),
-    }
-}
-
-impl Revised {
-    /// The longest publishing and the longest sampling interval that the server chose, milliseconds.
-    pub(crate) fn longest_ms(&self) -> [Option<f64>; 2] {
-        [self.publishing_ms, self.sampling_ms].map(|extent| extent.map(|extent| extent.max))
-    }
-
-    pub(crate) fn publishing(&self) -> String {
-        show(self.publishing_ms, " ms")
-    }
-
-    pub(crate) fn sampling(&self) -> String {
-        show(self.sampling_ms, " ms")
-    }
-
-    pub(crate) fn queue(&self) -> String {
-        show(self.queue, "")
-    }
-}
 
 /// Counts for a fleet.
 pub(crate) struct Observer {
@@ -224,7 +172,7 @@ impl FleetSink for Observer {
             }
             Event::Subscription(handle, event) => match event {
                 SubscriptionEvent::Created { publishing_interval_ms, .. } => {
-                    widen(&mut self.revised.publishing_ms, publishing_interval_ms);
+                    Extent::widen(&mut self.revised.publishing_ms, publishing_interval_ms);
                     self.subscriptions += 1;
                     self.created_now.push((member.0, handle));
                 }
@@ -236,8 +184,8 @@ impl FleetSink for Observer {
                             self.items_refused += 1;
                             self.first_refused.get_or_insert(result.status);
                         } else {
-                            widen(&mut self.revised.sampling_ms, result.revised_sampling_interval_ms);
-                            widen(&mut self.revised.queue, f64::from(result.revised_queue_size));
+                            Extent::widen(&mut self.revised.sampling_ms, result.revised_sampling_interval_ms);
+                            Extent::widen(&mut self.revised.queue, f64::from(result.revised_queue_size));
                         }
                     }
                 }

@@ -34,6 +34,7 @@ use taktwerk_lab::mqtt::Version;
 use taktwerk_lab::pin::CpuList;
 use taktwerk_lab::process::{Process, Usage};
 use taktwerk_lab::{clock, figures};
+use taktwerk_load::result::Unit;
 use taktwerk_types::{NodeId, Variant};
 
 /// Arguments of `taktwerk bench gateway-mqtt`.
@@ -328,7 +329,7 @@ fn report(
             if added <= ADDED_LIMIT { "within" } else { "more than" }
         ),
     );
-    report.account(&throughput.account, "message", throughput.taken);
+    report.account(&throughput.account, Unit::Message, throughput.taken);
     report
 }
 

@@ -30,10 +30,25 @@ use work::Work;
 #[derive(Debug)]
 pub struct WholeFile {
     place: Place,
-    size_max: u64,
+    whole: Whole,
     unchanged_max: Option<Duration>,
     work: Work<io::Result<(Option<String>, SystemTime)>>,
 }
+
+/// How a whole file is told from one that is being written.
+#[derive(Debug, Clone)]
+struct Whole {
+    size_max: u64,
+    /// For how long it must not have changed.
+    settle: Duration,
+    /// What stands at the end of a whole file.
+    end: Option<String>,
+}
+
+/// Unless the file names another time.
+const SETTLE: Duration = Duration::from_millis(100);
+/// How often a file is read that changes while it is read.
+const TRIES: usize = 5;
 
 /// A file to which lines are appended.
 #[derive(Debug)]
@@ -85,21 +100,48 @@ impl Place {
     }
 }
 
-/// The content, unless somebody has written the file meanwhile, and the time of its last change.
-fn read(path: &Path, size_max: u64) -> io::Result<(Option<String>, SystemTime)> {
+/// The content, unless a program is writing the file, and the time of its last change.
+fn read(path: &Path, whole: &Whole) -> io::Result<(Option<String>, SystemTime)> {
+    let mut changed = SystemTime::UNIX_EPOCH;
+    for _ in 0..TRIES {
+        let text;
+        (text, changed) = read_once(path, whole)?;
+        if text.is_some() {
+            return Ok((text, changed));
+        }
+    }
+    Ok((None, changed))
+}
+
+fn read_once(path: &Path, whole: &Whole) -> io::Result<(Option<String>, SystemTime)> {
     let file = open::open_regular(path)?;
     let before = file.metadata()?;
     let changed = before.modified()?;
+    // A program that writes the file in place may not be done. One that puts another file in its place leaves this one as it
+    // is. Files of the kernel (/proc, /sys) do not know their size, and are made when they are read.
+    let age = changed.elapsed().unwrap_or(whole.settle);
+    if let Some(left) = whole.settle.checked_sub(age).filter(|left| !left.is_zero() && before.len() > 0) {
+        std::thread::sleep(left);
+    }
     let mut bytes = Vec::new();
-    // Files of the kernel (/proc, /sys) do not know their size.
-    (&file).take(size_max + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > size_max {
-        return Err(io::Error::other(format!("has more than {size_max} bytes; set size_max")));
+    (&file).take(whole.size_max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > whole.size_max {
+        return Err(io::Error::other(format!("has more than {} bytes; set size_max", whole.size_max)));
     }
     let after = file.metadata()?;
-    // A program that writes the file in place is in the middle of it.
-    let is_whole = (after.len(), after.modified()?) == (before.len(), changed);
-    Ok((is_whole.then(|| String::from_utf8_lossy(&bytes).into_owned()), changed))
+    let is_same = (after.len(), after.modified()?) == (before.len(), changed);
+    let mut text = String::from_utf8_lossy(&bytes).into_owned();
+    let has_end = match &whole.end {
+        None => true,
+        Some(end) => match text.trim_end().strip_suffix(end.as_str()).map(str::len) {
+            Some(len) => {
+                text.truncate(len);
+                true
+            }
+            None => false,
+        },
+    };
+    Ok(((is_same && has_end).then_some(text), changed))
 }
 
 impl WholeFile {
@@ -110,19 +152,30 @@ impl WholeFile {
     pub fn take(fields: &mut Fields, _: &SourceSettings) -> Result<Self, Mistake> {
         Ok(Self {
             place: Place::take(fields, "\"state.json\"")?,
-            size_max: fields.integer("size_max", 1, 64 << 20)?.unwrap_or(1 << 20),
+            whole: Whole {
+                size_max: fields.integer("size_max", 1, 64 << 20)?.unwrap_or(1 << 20),
+                settle: fields.span("settle")?.unwrap_or(SETTLE).min(Duration::from_secs(60)),
+                end: fields.text("end")?.map(|end| end.trim().to_owned()).filter(|end| !end.is_empty()),
+            },
             unchanged_max: fields.span("unchanged_max")?,
             work: Work::default(),
         })
     }
 
     async fn look(&mut self, feed: &Feed) -> Result<Result<(), String>, Fault> {
-        let (path, size_max) = (self.place.path.clone(), self.size_max);
-        let deadline = feed.settings().deadline;
-        let done = self.work.within(deadline, &self.place.target(), move || read(&path, size_max)).await?;
+        let (path, whole) = (self.place.path.clone(), self.whole.clone());
+        // Waiting for the end of a write takes nothing from the time that reading may take.
+        let deadline = feed.settings().deadline + whole.settle * TRIES as u32;
+        let done = self.work.within(deadline, &self.place.target(), move || read(&path, &whole)).await?;
         let (text, changed) = done.map_err(|error| self.place.failed(&error))?;
         feed.connected();
-        let Some(text) = text else { return Ok(Err("is written while it is read".to_owned())) };
+        let Some(text) = text else {
+            let reason = match &self.whole.end {
+                Some(end) => format!("does not end with {end:?}, or is written while it is read"),
+                None => "is written while it is read; set settle to less than the pauses of the program that writes it".to_owned(),
+            };
+            return Ok(Err(reason));
+        };
         // A clock that was set back a little makes a file of the future, which is not an old one.
         let age = changed.elapsed().unwrap_or_else(|error| error.duration());
         if self.unchanged_max.is_some_and(|most| age > most) {
@@ -293,5 +346,49 @@ impl Adapter for Log {
 
     fn run<'a>(&'a mut self, feed: &'a Feed, writes: &'a mut Writes) -> BoxFuture<'a, Result<(), Fault>> {
         Box::pin(self.session(feed, writes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::thread::{sleep, spawn};
+
+    fn whole(settle: u64, end: Option<&str>) -> Whole {
+        Whole { size_max: 1000, settle: Duration::from_millis(settle), end: end.map(str::to_owned) }
+    }
+
+    #[test]
+    fn a_file_that_is_written_in_place_with_pauses_is_read_when_it_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.csv");
+        let mut file = std::fs::File::create(&path).unwrap();
+        file.write_all(b"temperature;21.5\n").unwrap();
+        let writer = spawn(move || {
+            for _ in 0..4 {
+                sleep(Duration::from_millis(30));
+                file.write_all(b"pressure;1.5\n").unwrap();
+            }
+        });
+        let (text, _) = read(&path, &whole(500, None)).unwrap();
+        assert_eq!(text.unwrap().lines().count(), 5, "not the first line alone");
+        writer.join().unwrap();
+        // One that has not changed for that time is read at once; so is one of the kernel.
+        let begin = std::time::Instant::now();
+        sleep(Duration::from_millis(600));
+        assert!(read(&path, &whole(500, None)).unwrap().0.is_some());
+        assert!(read(Path::new("/proc/self/stat"), &whole(60_000, None)).unwrap().0.is_some());
+        assert!(begin.elapsed() < Duration::from_secs(30));
+    }
+
+    #[test]
+    fn a_file_without_its_end_mark_is_not_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.txt");
+        std::fs::write(&path, "21.5\n1.").unwrap();
+        assert_eq!(read(&path, &whole(0, Some("END"))).unwrap().0, None);
+        std::fs::write(&path, "21.5\n1.5\nEND\n").unwrap();
+        assert_eq!(read(&path, &whole(0, Some("END"))).unwrap().0.as_deref(), Some("21.5\n1.5\n"));
     }
 }

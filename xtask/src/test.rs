@@ -58,9 +58,18 @@ const STEPS: &[Step] = &[
     step("tests, compiled", "cargo", &["test", "--workspace", "--features", FEATURES, "--no-run"]),
     // Tests wait for most of their time and cargo runs one executable after the other. Both halves take about as long.
     Step {
-        halves: &[&["--lib", "--bins", "--test", "[a-k]*"], &["--test", "[!a-k]*"]],
+        halves: &[
+            &["--lib", "--bins", "--test", "[abd-k]*", "--test", "c[!a]*"],
+            &["--test", "[!a-l]*", "--test", "l[!a]*"],
+        ],
         ..step("tests", "cargo", &["test", "--workspace", "--features", FEATURES, "--no-fail-fast"])
     },
+    // The laboratory's say that the machine is busy if something else runs.
+    step(
+        "tests on their own",
+        "cargo",
+        &["test", "--workspace", "--features", FEATURES, "--no-fail-fast", "--test", "ca*", "--test", "la*"],
+    ),
     step("examples in documentation", "cargo", &["test", "--workspace", "--features", FEATURES, "--doc"]),
     step("campaign, 2 000 seeds", "cargo", &["xtask", "simulate", "--development", "--seeds", "2000"]),
     // The steps above build the command with the attacks, which its default build does not have.
@@ -262,6 +271,45 @@ mod tests {
         count.read("count: 182 passed, 3 failed");
         count.read("test something ... ok");
         assert_eq!((count.passed, count.failed), (225, 5));
+    }
+
+    /// Whether a name matches letters, classes of them and `*` at the end, which is what the steps use of cargo's patterns.
+    fn matches(pattern: &str, name: &str) -> bool {
+        if pattern == "*" {
+            return true;
+        }
+        let Some(letter) = name.chars().next() else { return pattern.is_empty() };
+        let rest = &name[letter.len_utf8()..];
+        let Some(class) = pattern.strip_prefix('[') else {
+            return pattern.strip_prefix(letter).is_some_and(|pattern| matches(pattern, rest));
+        };
+        let (class, pattern) = class.split_once(']').unwrap();
+        let (is_not, class) = class.strip_prefix('!').map_or((false, class), |class| (true, class));
+        let class: Vec<char> = class.chars().collect();
+        let range = class.windows(3).any(|range| range[1] == '-' && (range[0]..=range[2]).contains(&letter));
+        ((range || class.contains(&letter)) != is_not) && matches(pattern, rest)
+    }
+
+    #[test]
+    fn every_test_runs_once() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let tests = std::fs::read_dir(root.join("crates")).unwrap();
+        let tests =
+            tests.flat_map(|one| std::fs::read_dir(one.unwrap().path().join("tests")).into_iter().flatten());
+        let names: Vec<String> = tests
+            .map(|file| file.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
+            .collect();
+        assert!(names.len() > 100, "{}", names.len());
+        let all =
+            STEPS.iter().filter(|step| step.from == Extent::Quick && step.arguments.contains(&"--workspace"));
+        let arguments = all.flat_map(|step| step.halves.iter().copied().chain([step.arguments]));
+        let patterns: Vec<&str> = arguments
+            .flat_map(|arguments| arguments.windows(2).filter(|pair| pair[0] == "--test").map(|pair| pair[1]))
+            .collect();
+        for name in names {
+            let runs: Vec<_> = patterns.iter().filter(|pattern| matches(pattern, &name)).collect();
+            assert_eq!(runs.len(), 1, "{name}: {runs:?}");
+        }
     }
 
     #[test]

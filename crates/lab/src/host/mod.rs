@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 use taktwerk_model::HostProfile;
-use taktwerk_model::host::{BuildFacts, FORMAT, MachineFacts, SchedulerCosts};
+use taktwerk_model::host::{BuildFacts, EmulatedCosts, FORMAT, MachineFacts, SchedulerCosts};
 use taktwerk_sim::scenario::RunError;
 use taktwerk_sim::scenario::instruments::Providers;
 
@@ -110,6 +110,7 @@ pub fn measure(
         },
         server: with_drivers(&server, &taktwerk_sim::host::costs::server_names()),
         client: with_drivers(&client, &taktwerk_sim::host::costs::client_names()),
+        emulated: EmulatedCosts::default(),
         jobs: samples.jobs.into_iter().map(|(name, times)| (name, fit::distribution(times))).collect(),
         client_jobs: samples
             .client_jobs

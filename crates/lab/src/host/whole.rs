@@ -2,11 +2,13 @@
 //!
 //! What two bare sockets take is not what a server takes whose programs and data do not fit into the same caches. Three loads of
 //! a real server and client over loopback say by how much: one without pauses, one whose processors fall asleep between two
-//! requests, one where they sleep for long. None of them is a load of `lab truth`.
+//! requests, one where they sleep for long. Two more over an emulated link say what is different there: a send does not wake the
+//! processor of the other end, and the emulator runs right before a turn. None of them is a load of `lab truth`, nor is the link.
 
 use crate::measurement::{Group, Measurement};
 use crate::scenario::{Condition, Kind, LoadSpec, Scenario, Sweep};
-use crate::truth::{Predicted, predict_shortly, shards_percent};
+use crate::truth::{Predicted, lateness, predict_shortly, shards_percent};
+use core::time::Duration;
 use std::collections::BTreeMap;
 use taktwerk_model::HostProfile;
 
@@ -16,6 +18,8 @@ use super::cores::Extent;
 const BATCH: u32 = 3;
 /// The pause after which processors have fallen asleep, in milliseconds.
 const ASLEEP_MS: f64 = 4.0;
+/// A link that is slower than loopback, but not so slow that it sets the pace.
+const LINK: &str = "rate=50mbit,delay=300us";
 /// The interval in which they sleep for long, in milliseconds.
 const DEEP_MS: f64 = 150.0;
 /// Values that are delivered after it.
@@ -29,7 +33,7 @@ const FACTOR: (f64, f64) = (0.25, 4.0);
 /// What a cold cache costs at most, in nanoseconds.
 const COLD_MAX: f64 = 1e6;
 
-/// The loads: awake, asleep, and asleep for long.
+/// The loads: awake, asleep, and asleep for long; the latter two also over a link.
 #[must_use]
 pub fn conditions(extent: Extent) -> Vec<Condition> {
     let (window_s, repetitions) = if extent == Extent::Full { (1.5, 3) } else { (0.3, 1) };
@@ -42,15 +46,18 @@ pub fn conditions(extent: Extent) -> Vec<Condition> {
     subscribe.items = Some(Sweep::One(ITEMS));
     subscribe.publishing_ms = Some(Sweep::One(DEEP_MS));
     (subscribe.sampling_ms, subscribe.queue) = (Some(DEEP_MS), Some(1));
-    let of = |load| {
+    let of = |(load, link): (LoadSpec, Option<&str>)| {
         let mut scenario = Scenario::new("calibration", load);
+        scenario.link = link.map(str::to_owned);
         scenario.server.update_ms = DEEP_MS;
         let time = &mut scenario.time;
         (time.warmup_s, time.duration_s) = (0.3, window_s);
         (time.repetitions, time.steady) = (repetitions, true);
         scenario.conditions()
     };
-    [read(0.0), read(ASLEEP_MS), subscribe].into_iter().flat_map(of).collect()
+    let here = [read(0.0), read(ASLEEP_MS), subscribe.clone()].map(|load| (load, None));
+    let over_link = [read(ASLEEP_MS), subscribe].map(|load| (load, Some(LINK)));
+    here.into_iter().chain(over_link).flat_map(of).collect()
 }
 
 /// Answers of a load in a second; those of a subscription are known: one message in each interval.
@@ -95,55 +102,118 @@ impl PerAnswer {
     }
 }
 
+/// What a load has told: what an answer takes, and by how much its link was late.
+#[derive(Clone, Copy)]
+struct Told<'a> {
+    condition: &'a Condition,
+    measured: PerAnswer,
+    late: Duration,
+}
+
+impl<'a> Told<'a> {
+    fn of(group: &Group<'a>) -> Option<Self> {
+        let late = group.valid.first().map(|one| lateness(one)).unwrap_or_default();
+        Some(Self { condition: group.condition, measured: PerAnswer::measured(group)?, late })
+    }
+}
+
+/// The prices of a profile that a load corrects.
+type Prices = fn(&mut HostProfile) -> [&mut BTreeMap<String, f64>; 2];
+
+fn of_loopback(profile: &mut HostProfile) -> [&mut BTreeMap<String, f64>; 2] {
+    [&mut profile.server, &mut profile.client]
+}
+
+fn behind_emulator(profile: &mut HostProfile) -> [&mut BTreeMap<String, f64>; 2] {
+    [&mut profile.emulated.server, &mut profile.emulated.client]
+}
+
+/// Changes the system's part of a turn by a factor.
+fn scale_turn(costs: &mut BTreeMap<String, f64>, factor: f64) {
+    TURN.iter().for_each(|name| {
+        costs.entry((*name).to_owned()).and_modify(|cost| *cost *= factor);
+    });
+}
+
 /// Corrects a profile by what the loads of [`conditions`] took, in their order. A load without a valid measurement corrects
 /// nothing. Says how many did.
 pub(super) fn correct(profile: &mut HostProfile, groups: &[Group<'_>]) -> usize {
-    let measured: Vec<Option<PerAnswer>> = groups.iter().map(PerAnswer::measured).collect();
-    let known = |at: usize| Some((groups.get(at)?.condition, measured.get(at).copied().flatten()?));
+    let told: Vec<Option<Told<'_>>> = groups.iter().map(Told::of).collect();
+    let at = |number: usize| told.get(number).copied().flatten();
     for _ in 0..ROUNDS {
-        if let Some((condition, measured)) = known(0) {
-            let turn = |costs: &mut BTreeMap<String, f64>, factor: f64| {
-                TURN.iter().for_each(|name| {
-                    costs.entry((*name).to_owned()).and_modify(|cost| *cost *= factor);
-                });
-            };
-            search(profile, condition, measured, (0.5, 1.0), FACTOR, &|_| 0.0, &turn);
+        if let Some(told) = at(0) {
+            search(profile, told, of_loopback, (0.5, 1.0), FACTOR, &|_| 0.0, &scale_turn);
         }
-        for (at, name, least) in [(1, "cold", None), (2, "cold_deep", Some("cold"))] {
-            let Some((condition, measured)) = known(at) else { continue };
+        for (told, name, least) in [(at(1), "cold", None), (at(2), "cold_deep", Some("cold"))] {
+            let Some(told) = told else { continue };
             let set = |costs: &mut BTreeMap<String, f64>, cost: f64| {
                 costs.insert(name.to_owned(), cost);
             };
             let least = move |costs: &BTreeMap<String, f64>| {
                 least.and_then(|name| costs.get(name).copied()).unwrap_or(0.0)
             };
-            search(profile, condition, measured, (0.0, 30_000.0), (0.0, COLD_MAX), &least, &set);
+            search(profile, told, of_loopback, (0.0, 30_000.0), (0.0, COLD_MAX), &least, &set);
         }
     }
-    for costs in [&mut profile.server, &mut profile.client] {
+    correct_emulated(profile, at(3), at(4));
+    for costs in
+        [&mut profile.server, &mut profile.client, &mut profile.emulated.server, &mut profile.emulated.client]
+    {
         costs.values_mut().for_each(|cost| *cost = super::rounded(*cost));
+    }
+    for costs in [&mut profile.server, &mut profile.client] {
         costs.retain(|_, cost| *cost > 0.0);
     }
-    measured.iter().flatten().count()
+    told.iter().flatten().count()
+}
+
+/// The prices behind the emulator begin as those of loopback.
+fn correct_emulated(profile: &mut HostProfile, asleep: Option<Told<'_>>, deep: Option<Told<'_>>) {
+    let mut copy = |names: &[&str]| {
+        let HostProfile { server, client, emulated, .. } = &mut *profile;
+        for (from, to) in [(&*server, &mut emulated.server), (&*client, &mut emulated.client)] {
+            let of = |name: &&str| Some(((*name).to_owned(), *from.get(*name)?));
+            to.extend(names.iter().filter_map(of));
+        }
+    };
+    if asleep.is_some() {
+        copy(&TURN);
+    }
+    if deep.is_some() {
+        copy(&["cold_deep"]);
+    }
+    for _ in 0..ROUNDS {
+        if let Some(told) = asleep {
+            search(profile, told, behind_emulator, (0.5, 1.0), FACTOR, &|_| 0.0, &scale_turn);
+        }
+        if let Some(told) = deep {
+            let set = |costs: &mut BTreeMap<String, f64>, cost: f64| {
+                costs.insert("cold_deep".to_owned(), cost);
+            };
+            search(profile, told, behind_emulator, (0.0, 30_000.0), (0.0, COLD_MAX), &|_| 0.0, &set);
+        }
+    }
 }
 
 /// Finds the value of one price of the server, and of the same one of the client, with which the simulated load takes what was
 /// measured: time grows in proportion, so two simulations tell.
 fn search(
     profile: &mut HostProfile,
-    condition: &Condition,
-    measured: PerAnswer,
+    told: Told<'_>,
+    prices: Prices,
     (low, high): (f64, f64),
     (least, most): (f64, f64),
     above: &dyn Fn(&BTreeMap<String, f64>) -> f64,
     set: &dyn Fn(&mut BTreeMap<String, f64>, f64),
 ) {
-    let (server_above, client_above) = (above(&profile.server), above(&profile.client));
+    let Told { condition, measured, late } = told;
+    let [server_above, client_above] = prices(profile).map(|costs| above(costs));
     let simulated = |value: f64| {
         let mut changed = profile.clone();
-        set(&mut changed.server, server_above + value);
-        set(&mut changed.client, client_above + value);
-        PerAnswer::predicted(condition, &predict_shortly(condition, &changed).ok()?)
+        let [server, client] = prices(&mut changed);
+        set(server, server_above + value);
+        set(client, client_above + value);
+        PerAnswer::predicted(condition, &predict_shortly(condition, &changed, late).ok()?)
     };
     let (Some(at_low), Some(at_high)) = (simulated(low), simulated(high)) else { return };
     let value = |at_low: f64, at_high: f64, measured: f64| {
@@ -151,10 +221,10 @@ fn search(
         (slope > 0.0).then(|| (low + (measured - at_low) / slope).clamp(least, most))
     };
     if let Some(value) = value(at_low.server, at_high.server, measured.server) {
-        set(&mut profile.server, server_above + value);
+        set(prices(profile)[0], server_above + value);
     }
     if let Some(value) = value(at_low.client, at_high.client, measured.client) {
-        set(&mut profile.client, client_above + value);
+        set(prices(profile)[1], client_above + value);
     }
 }
 
@@ -173,13 +243,17 @@ mod tests {
             costs.extend([("cold".to_owned(), 9e3), ("cold_deep".to_owned(), 70e3)]);
         }
         profile.scheduler.deep = 1e8;
+        for costs in [&mut profile.emulated.server, &mut profile.emulated.client] {
+            let all = [("wake", 3e3), ("turn", 5e2), ("receive", 1.5e3), ("send", 5e3), ("cold_deep", 40e3)];
+            costs.extend(all.map(|(name, cost)| (name.to_owned(), cost)));
+        }
         profile
     }
 
     /// What a machine with these prices would have measured.
     fn measurements(profile: &HostProfile) -> Vec<Measurement> {
         let one = |condition: Condition| {
-            let predicted = predict_shortly(&condition, profile).unwrap();
+            let predicted = predict_shortly(&condition, profile, Duration::ZERO).unwrap();
             let mut times = crate::latency::Times::new();
             // The histogram of deliveries has one sample per message on one side, one per value on the other.
             let answers = (predicted.answers_per_s * 10.0).round() as u64
@@ -210,16 +284,26 @@ mod tests {
             costs.insert("cold".to_owned(), 40e3);
             costs.insert("cold_deep".to_owned(), 41e3);
         }
-        assert_eq!(correct(&mut wrong, &groups), 3);
-        for (name, found) in wrong.server.iter().chain(&wrong.client) {
-            let truth = truth.server[name];
-            assert!((found / truth - 1.0).abs() < 0.15, "{name}: {found} instead of {truth}");
-        }
+        wrong.emulated = Default::default();
+        assert_eq!(correct(&mut wrong, &groups), 5);
+        let near = |found: &BTreeMap<String, f64>, truth: &BTreeMap<String, f64>| {
+            assert_eq!(found.len(), truth.len());
+            for (name, found) in found {
+                let truth = truth[name];
+                assert!((found / truth - 1.0).abs() < 0.15, "{name}: {found} instead of {truth}");
+            }
+        };
+        near(&wrong.server, &truth.server);
+        near(&wrong.client, &truth.client);
+        near(&wrong.emulated.server, &truth.emulated.server);
+        near(&wrong.emulated.client, &truth.emulated.client);
     }
 
     #[test]
     fn what_was_not_measured_corrects_nothing() {
         let (mut profile, truth) = (truth(), truth());
+        profile.emulated = Default::default();
+        let truth = HostProfile { emulated: Default::default(), ..truth };
         let failed =
             |one: Measurement| Measurement::failed("calibration", one.condition, 0, "no server".to_owned());
         let measurements: Vec<Measurement> = measurements(&truth).into_iter().map(failed).collect();

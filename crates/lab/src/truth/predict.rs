@@ -64,7 +64,7 @@ fn scenario(condition: &Condition, profile: &HostProfile, late: Duration) -> Res
     let mut profile = profile.clone();
     profile.machine.cores = 1;
     if condition.link.is_some() {
-        behind_emulator(&mut profile);
+        profile = behind_emulator(profile);
     }
     place(&mut scenario, &profile, CpuCondition::Isolated);
     Ok(scenario)
@@ -72,11 +72,13 @@ fn scenario(condition: &Condition, profile: &HostProfile, late: Duration) -> Res
 
 /// The emulator runs on the processor to which it delivers, right before the receiver does: the processor is awake by then. How
 /// long it takes to wake it is in the lateness of the link.
-fn behind_emulator(profile: &mut HostProfile) {
+fn behind_emulator(profile: HostProfile) -> HostProfile {
+    let mut profile = profile.behind_emulator();
     profile.scheduler.wake_asleep = None;
     for costs in [&mut profile.server, &mut profile.client] {
         costs.remove("cold");
     }
+    profile
 }
 
 /// Simulates a load. `report` is asked every now and then whether to go on.
@@ -93,12 +95,13 @@ pub fn predict(
     simulate(&scenario(condition, profile, late)?, seed, report)
 }
 
-/// The same over loopback, for as long as it takes to know what one answer costs.
+/// The same for as long as it takes to know what one answer costs.
 pub(crate) fn predict_shortly(
     condition: &Condition,
     profile: &HostProfile,
+    late: Duration,
 ) -> Result<Predicted, PredictError> {
-    let mut scenario = scenario(condition, profile, Duration::ZERO)?;
+    let mut scenario = scenario(condition, profile, late)?;
     if condition.kind != Kind::Subscribe {
         (scenario.warmup, scenario.measured) = (SHORT, SHORT);
     }

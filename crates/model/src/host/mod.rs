@@ -112,6 +112,23 @@ impl Default for SchedulerCosts {
     }
 }
 
+/// Prices that go before those of the same name where messages come from the laboratory's emulator of links and go to it: it runs
+/// on the same processor right before and after. Not for links between two machines.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EmulatedCosts {
+    /// As `server` of the profile.
+    pub server: BTreeMap<String, f64>,
+    /// As `client` of the profile.
+    pub client: BTreeMap<String, f64>,
+}
+
+impl EmulatedCosts {
+    fn is_empty(&self) -> bool {
+        self.server.is_empty() && self.client.is_empty()
+    }
+}
+
 /// Costs of a host. All are nanoseconds of processor time unless they say otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -136,6 +153,9 @@ pub struct HostProfile {
     /// Per counter of the client's `Work`, and of its driver, as for the server.
     #[serde(default)]
     pub client: BTreeMap<String, f64>,
+    /// What differs behind the laboratory's emulator of links.
+    #[serde(default, skip_serializing_if = "EmulatedCosts::is_empty")]
+    pub emulated: EmulatedCosts,
     /// Per kind of a server's slow job, as `JobKind::name` has it.
     #[serde(default)]
     pub jobs: BTreeMap<String, Cost>,
@@ -157,6 +177,7 @@ impl HostProfile {
             scheduler: SchedulerCosts::default(),
             server: BTreeMap::new(),
             client: BTreeMap::new(),
+            emulated: EmulatedCosts::default(),
             jobs: BTreeMap::new(),
             client_jobs: BTreeMap::new(),
         }
@@ -207,7 +228,12 @@ impl HostProfile {
                 "at least twice scheduler.asleep, at most 1e10 ns",
             );
         }
-        let costs = [("server", &self.server), ("client", &self.client)];
+        let costs = [
+            ("server", &self.server),
+            ("client", &self.client),
+            ("emulated.server", &self.emulated.server),
+            ("emulated.client", &self.emulated.client),
+        ];
         for (section, costs) in costs {
             for (name, cost) in costs {
                 if !(0.0..=MAX).contains(cost) {
@@ -227,6 +253,14 @@ impl HostProfile {
             }
         }
         Ok(())
+    }
+
+    /// The profile with the prices behind the laboratory's emulator of links.
+    #[must_use]
+    pub fn behind_emulator(mut self) -> Self {
+        self.server.append(&mut self.emulated.server);
+        self.client.append(&mut self.emulated.client);
+        self
     }
 
     /// Checks that the profile was measured with this build and, if `cpu` is given, on this machine.
@@ -271,6 +305,7 @@ mod tests {
         profile.server.insert("turn".into(), 812.5);
         profile.jobs.insert("open-channel/Basic256Sha256".into(), Cost::Quantiles(vec![5e5, 6e5, 9e5]));
         profile.scheduler.wake = Cost::Quantiles(vec![1e3, 5e4]);
+        profile.emulated.client.insert("send".into(), 4e3);
         assert_eq!(HostProfile::parse(&profile.to_toml()), Ok(profile));
     }
 
@@ -286,12 +321,24 @@ mod tests {
         assert!(said_turn.starts_with("server.turn = -1"));
         let nan = said(|profile| profile.client.extend([("send".into(), f64::NAN)]));
         assert!(nan.starts_with("client.send = NaN"));
+        let emulated = said(|profile| profile.emulated.server.extend([("send".into(), -2.0)]));
+        assert!(emulated.starts_with("emulated.server.send = -2"));
         let order = said(|profile| profile.scheduler.wake = Cost::Quantiles(vec![2.0, 1.0]));
         assert!(order.starts_with("scheduler.wake"));
         let empty = said(|profile| profile.jobs.extend([("x".into(), Cost::Quantiles(Vec::new()))]));
         assert!(empty.starts_with("jobs.x"));
         assert!(said(|profile| profile.format = 9).contains("format = 9"));
         assert!(HostProfile::parse("format = 1\nwhat = 2").unwrap_err().to_string().contains("what"));
+    }
+
+    #[test]
+    fn prices_behind_the_emulator_go_first() {
+        let mut profile = HostProfile::free(1);
+        profile.server.extend([("send".to_owned(), 9e3), ("wake".to_owned(), 7e3)]);
+        profile.emulated.server.insert("send".into(), 4e3);
+        let behind = profile.behind_emulator();
+        assert_eq!((behind.server["send"], behind.server["wake"]), (4e3, 7e3));
+        assert!(behind.client.is_empty() && behind.emulated.is_empty());
     }
 
     #[test]

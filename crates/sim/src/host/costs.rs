@@ -100,6 +100,8 @@ impl Costs {
         profile.check()?;
         let (server, server_work) = split("server", &profile.server, &server_names())?;
         let (client, client_work) = split("client", &profile.client, &client_names())?;
+        known("emulated.server", &profile.emulated.server, &server_names())?;
+        known("emulated.client", &profile.emulated.client, &client_names())?;
         Ok(Self {
             cores: profile.machine.cores,
             slice: Duration::from_nanos(profile.scheduler.slice as u64),
@@ -172,11 +174,8 @@ fn sum(costs: &[f64], counts: impl Iterator<Item = u64>) -> f64 {
     costs.iter().zip(counts).map(|(cost, count)| cost * count as f64).sum()
 }
 
-fn split<const N: usize>(
-    section: &str,
-    all: &BTreeMap<String, f64>,
-    names: &[&str],
-) -> Result<(DriverCosts, [f64; N]), ProfileError> {
+/// Whether all names are counters of this version or prices of its driver.
+fn known(section: &str, all: &BTreeMap<String, f64>, names: &[&str]) -> Result<(), ProfileError> {
     for (name, cost) in all {
         if !names.contains(&name.as_str()) && !DRIVER_NAMES.contains(&name.as_str()) {
             return Err(ProfileError::Value {
@@ -186,6 +185,15 @@ fn split<const N: usize>(
             });
         }
     }
+    Ok(())
+}
+
+fn split<const N: usize>(
+    section: &str,
+    all: &BTreeMap<String, f64>,
+    names: &[&str],
+) -> Result<(DriverCosts, [f64; N]), ProfileError> {
+    known(section, all, names)?;
     let cost = |name: &str| all.get(name).copied().unwrap_or(0.0);
     let mut work = [0.0; N];
     work.iter_mut().zip(names).for_each(|(price, name)| *price = cost(name));

@@ -103,7 +103,8 @@ pub(super) fn calibrate(place: &Place, quick: bool, interrupt: &Interrupt) -> Re
     if told < all {
         let why = groups.iter().flat_map(|group| &group.invalid).flat_map(|one| &one.invalid).next();
         tracing::warn!(
-            "{} of {all} loads of a whole server gave no figure, the prices of the system's part are those of bare sockets: {}",
+            "{} of {all} loads of a whole server gave no figure; the prices that they correct stay those of bare sockets, \
+             and of loopback: {}",
             all - told,
             why.map_or("no answers", String::as_str)
         );

@@ -504,6 +504,20 @@ impl<A: Application> World<A> {
         Ok(())
     }
 
+    /// As [`World::run_until`], but lets at most so many things happen. Says whether everything until then has.
+    ///
+    /// # Errors
+    /// As [`World::run_until`].
+    pub fn run_some(&mut self, until: Instant, most: u64) -> Result<bool, Violation> {
+        for _ in 0..most {
+            if !self.step(until)? {
+                self.fabric.queue.advance(until);
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Lets time pass.
     ///
     /// # Errors

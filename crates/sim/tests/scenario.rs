@@ -202,6 +202,38 @@ fn a_run_can_be_stopped() {
     assert!(asked > 10);
 }
 
+/// Requests that take no virtual time at all.
+fn standing_still() -> Scenario {
+    let mut scenario = scenario();
+    scenario.links[0].profile = "delay=0ms".parse().unwrap();
+    let requests = Requests { writes: false, batch: 1, pace: Pace::Pause(Duration::ZERO) };
+    scenario.clients = vec![clients("greedy", 1, Load::Request(requests))];
+    scenario
+}
+
+#[test]
+fn requests_that_take_no_time_are_named() {
+    let stands = run(&standing_still(), 1, &mut |_| true).unwrap_err();
+    assert!(matches!(stands, RunError::Standstill(_)), "{stands}");
+    assert!(stands.to_string().contains("--host-profile"), "{stands}");
+    // A pause is enough.
+    let mut paused = standing_still();
+    let requests = Requests { writes: false, batch: 1, pace: Pace::Pause(ms(100)) };
+    paused.clients = vec![clients("modest", 1, Load::Request(requests))];
+    assert!(run(&paused, 1, &mut |_| true).is_ok());
+}
+
+#[test]
+fn a_run_can_be_stopped_while_time_stands_still() {
+    let (mut last, mut equal) = (Duration::MAX, 0);
+    let stopped = run(&standing_still(), 1, &mut |progress| {
+        equal = if progress.simulated == last { equal + 1 } else { 0 };
+        last = progress.simulated;
+        equal < 3
+    });
+    assert_eq!(stopped, Err(RunError::Stopped));
+}
+
 #[test]
 fn contradictions_are_named() {
     let key = |change: fn(&mut Scenario)| {

@@ -160,7 +160,8 @@ pub fn outcome(study: &Study, runs: &[Run]) -> Outcome {
     outcome.remark(speed(runs));
     if study.cases.iter().all(|case| case.scenario.hosts.is_empty()) {
         outcome.remark(
-            "no processor is simulated: what servers and clients do takes no time. Add [[host]], or --profile FILE".to_owned(),
+            "no processor is simulated: what servers and clients do takes no time. Add [[host]] to the file, or use \
+             --host-profile epyc-vm".to_owned(),
         );
     }
     outcome

@@ -85,6 +85,13 @@ pub enum RunError {
         "{0} of {1} clients have no session after {2:?} of virtual time: {3}. Check rate, loss and delay of their link"
     )]
     NoSession(usize, usize, Duration, String),
+    /// Things happen without end while virtual time stands still.
+    #[error(
+        "virtual time stands still {0:?} after the start: requests without a pause, to a server whose work takes no time, over a \
+         link without delay, are answered without end. Give hosts a profile (--host-profile), the link a delay, or the clients \
+         a pause (pause_ms, every_ms)"
+    )]
+    Standstill(Duration),
     /// The software broke a promise.
     #[error("a promise is broken {0}")]
     Broken(#[from] Violation),

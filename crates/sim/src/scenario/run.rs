@@ -19,6 +19,11 @@ use taktwerk_types::Instant;
 const CONNECT_MAX: Duration = Duration::from_secs(600);
 /// The run looks around so often.
 const SLICE: Duration = Duration::from_millis(50);
+/// And after so many events, because time may not go on.
+const PORTION: u64 = 50_000;
+/// More events at the same time than this, and so many for each client, have no end.
+const STANDSTILL: u64 = 500_000;
+const STANDSTILL_CLIENT: u64 = 1_000;
 /// Most monitored items, clients and servers: beyond, a key was mistyped.
 const MANY: u64 = 20_000_000;
 
@@ -180,12 +185,25 @@ impl Running<'_> {
     }
 
     fn slice(&mut self, until: Instant) -> Result<(), RunError> {
-        self.built.world.run_until(until)?;
+        let endless = STANDSTILL + STANDSTILL_CLIENT * self.built.clients.iter().flatten().count() as u64;
+        let mut at = (self.built.world.now().instant, 0);
+        while !self.built.world.run_some(until, PORTION)? {
+            let now = self.built.world.now().instant;
+            at = if now == at.0 { (now, at.1 + PORTION) } else { (now, 0) };
+            if at.1 > endless {
+                return Err(RunError::Standstill(now.since(self.started)));
+            }
+            self.report()?;
+        }
         let world = &self.built.world;
         let over = self.built.sites.iter().find_map(|site| world.server(site.borrow().id).over_budget());
         if let Some(what) = over {
             return Err(Violation { at: world.now().instant, what: Broken::Scenario(what) }.into());
         }
+        self.report()
+    }
+
+    fn report(&mut self) -> Result<(), RunError> {
         let simulated = self.built.world.now().instant.since(self.started);
         let expected = self.scenario.warmup + self.scenario.measured;
         if !(self.report)(Progress { simulated, expected: expected.max(simulated) }) {
@@ -554,7 +572,13 @@ fn check(scenario: &Scenario) -> Result<(), RunError> {
             return wrong(key("for"), "0 s: say how long it lasts");
         }
         if fault.at >= scenario.measured {
-            return wrong(key("at"), "it lies behind the measured window");
+            let (at, measured) = (fault.at.as_secs_f64(), scenario.measured.as_secs_f64());
+            return wrong(
+                key("at"),
+                &format!(
+                    "{at} s is after the end of the measurement (time.duration_s is {measured}): choose less"
+                ),
+            );
         }
     }
     Ok(())

@@ -243,11 +243,20 @@ fn print(
         )?;
     }
     output.text("\nRecommended:")?;
+    let [settings, values] = widths(reasons);
     for reason in reasons {
-        let name = format!("  {:<18}{:<14}", reason.setting, reason.value);
+        let name = format!("  {:<settings$}  {:<values$}  ", reason.setting, reason.value);
         output.text(wrapped(&name, &format!("{}.", reason.why)).trim_end())?;
     }
     Ok(())
+}
+
+/// Widths of the columns of settings and values.
+fn widths(reasons: &[Reason]) -> [usize; 2] {
+    let widest = |text: fn(&Reason) -> String| {
+        reasons.iter().map(|reason| text(reason).chars().count()).max().unwrap_or(0)
+    };
+    [widest(|reason| reason.setting.to_owned()), widest(|reason| reason.value.clone())]
 }
 
 fn document(problem: &Problem, tuned: &Tuned, reasons: &[Reason], notes: &[String]) -> serde_json::Value {
@@ -316,4 +325,18 @@ fn save(
         return Ok(());
     }
     output.text("The NodeIds in them are made up: name yours as `nodes` of [[signals]].")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_what_is_in_them() {
+        let reason =
+            |setting, value: &str| Reason { setting, value: value.to_owned(), why: "It is best".to_owned() };
+        let reasons = [reason("security", "sign-and-encrypt"), reason("notifications_max", "no limit")];
+        assert_eq!(widths(&reasons), ["notifications_max".len(), "sign-and-encrypt".len()]);
+        assert_eq!(widths(&[]), [0, 0]);
+    }
 }

@@ -1,8 +1,9 @@
 //! The largest load that a system sustains: an adaptive search, what counts as sustained, and when a miss says nothing.
 
 use crate::measurement::Measurement;
+use crate::validity::Invalid;
 use serde::Serialize;
-use serde_json::Value;
+use taktwerk_load::result::{Ending, Reason};
 
 /// An answer between a load that was sustained and one that was not, which are close to each other.
 #[derive(Debug, Clone)]
@@ -158,12 +159,12 @@ pub fn judge(measurement: &Measurement, usual: Option<f64>) -> Verdict {
 fn delivered(measurement: &Measurement, usual: Option<f64>) -> Verdict {
     let not = |why: String, clear: bool| Verdict::NotSustained { why, clear };
     // Nothing came at all, or connections broke: that is the server. Everything else is the generator.
-    let reasons = measurement.document.get("invalid").and_then(Value::as_array).into_iter().flatten();
-    let is_servers = |reason: &Value| {
-        let reason = reason.get("reason").and_then(Value::as_str);
-        matches!(reason, Some("no_samples" | "connections_lost" | "unanswered"))
+    let reasons = measurement.part::<Ending>().unwrap_or_default().invalid;
+    let is_servers = |reason: &Reason| {
+        use Invalid::{ConnectionsLost, NoSamples, Unanswered};
+        matches!(reason.reason, Some(NoSamples | ConnectionsLost { .. } | Unanswered { .. }))
     };
-    if !measurement.is_valid() && !reasons.clone().all(is_servers) {
+    if !measurement.is_valid() && !reasons.iter().all(is_servers) {
         return Verdict::Unknown { why: measurement.invalid.join("; ") };
     }
     if let Some(reason) = measurement.invalid.first() {
@@ -198,7 +199,7 @@ mod tests {
     use super::*;
     use crate::scenario::{Kind, LoadSpec, Scenario};
     use proptest::prelude::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn run(search: &mut Search, limit: u64) -> Vec<u64> {
         let mut tried = Vec::new();

@@ -1,13 +1,10 @@
 //! The result of one measurement: figures by name, histograms, and why it may be worth nothing.
 
-use crate::cpu::Observed;
 use crate::latency::Times;
 use crate::scenario::{Condition, Kind};
 use crate::statistics::Repeated;
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
-use serde_json::Value;
 use std::collections::BTreeMap;
+use taktwerk_load::result::{Accounts, Document, Ending, Laid, Part, Reason};
 
 /// One measurement of one condition.
 #[derive(Debug, Clone)]
@@ -23,7 +20,7 @@ pub struct Measurement {
     /// Whole distributions by name.
     pub histograms: BTreeMap<String, Times>,
     /// What the measuring program printed, without the histograms.
-    pub document: Value,
+    pub document: Document,
     /// Why it is worth nothing; empty if it is valid.
     pub invalid: Vec<String>,
 }
@@ -35,31 +32,24 @@ impl Measurement {
         experiment: &str,
         condition: Condition,
         repetition: u32,
-        mut document: Value,
+        document: impl Into<Document>,
     ) -> Self {
-        let mut histograms = BTreeMap::new();
-        if let Some(Value::Object(found)) = document.as_object_mut().and_then(|map| map.remove("histograms"))
-        {
-            for (name, value) in found {
-                let bytes = value.as_str().and_then(|text| BASE64_STANDARD.decode(text).ok());
-                if let Some(times) = bytes.as_deref().and_then(Times::from_bytes) {
-                    histograms.insert(name, times);
-                }
+        let mut document: Document = document.into();
+        let histograms = document.take_histograms();
+        // A reason that has no words is shown as it stands.
+        let said = |reason: Reason| match reason.message {
+            message if message.is_empty() => {
+                reason.reason.map(|reason| reason.to_string()).unwrap_or_default()
             }
-        }
-        let mut metrics = BTreeMap::new();
-        flatten("", &document, &mut metrics);
-        let invalid = document.get("invalid").and_then(Value::as_array).into_iter().flatten();
-        let invalid = invalid.map(|reason| {
-            let said = reason.get("message").and_then(Value::as_str).map(str::to_owned);
-            said.unwrap_or_else(|| reason.to_string())
-        });
+            message => message,
+        };
+        let invalid = document.part::<Ending>().unwrap_or_default().invalid.into_iter().map(said);
         Self {
             experiment: experiment.to_owned(),
             invalid: invalid.collect(),
             condition,
             repetition,
-            metrics,
+            metrics: document.figures(),
             histograms,
             document,
         }
@@ -74,9 +64,15 @@ impl Measurement {
             repetition,
             metrics: BTreeMap::new(),
             histograms: BTreeMap::new(),
-            document: Value::Null,
+            document: Document::default(),
             invalid: vec![why],
         }
+    }
+
+    /// A part of its document; `None` if it is not there or was written by another version that knew it otherwise.
+    #[must_use]
+    pub fn part<P: Part>(&self) -> Option<P> {
+        self.document.part().ok()
     }
 
     /// Whether it counts.
@@ -98,37 +94,14 @@ impl Measurement {
     }
 }
 
-fn flatten(prefix: &str, value: &Value, into: &mut BTreeMap<String, f64>) {
-    match value {
-        Value::Number(number) => {
-            into.extend(number.as_f64().map(|number| (prefix.to_owned(), number)));
-        }
-        Value::Bool(is_so) => {
-            into.insert(prefix.to_owned(), f64::from(u8::from(*is_so)));
-        }
-        Value::Object(map) => {
-            for (name, value) in map {
-                // The machine stands in the run's fingerprint.
-                if !(prefix.is_empty() && name == "machine") {
-                    let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
-                    flatten(&path, value, into);
-                }
-            }
-        }
-        _ => {}
-    }
-}
-
 /// The CPU conditions that servers really had, in words: each once, with the number of other programs from least to most.
 #[must_use]
 pub fn cpu_conditions(measurements: &[Measurement]) -> Vec<String> {
     let mut seen: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     for measurement in measurements {
-        let conditions = measurement.document.pointer("/server/conditions").cloned();
-        let Some(conditions) = conditions.and_then(|it| serde_json::from_value::<Observed>(it).ok()) else {
-            continue;
-        };
-        let by = measurement.document.get("isolation").and_then(Value::as_str);
+        let accounts = measurement.part::<Accounts>();
+        let Some(conditions) = accounts.and_then(|accounts| accounts.server?.conditions) else { continue };
+        let by = measurement.part::<Laid>().and_then(|it| it.isolation);
         let isolated = by.map_or_else(String::new, |by| format!(", isolated by {by}"));
         let governor = conditions.governor.as_deref().unwrap_or("none");
         let core = if conditions.shares_core { ", core shared by hyper-threading" } else { "" };
@@ -275,15 +248,26 @@ pub fn group<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Vec
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cpu::Observed;
     use crate::scenario::{Kind, LoadSpec, Scenario};
     use serde_json::json;
+    use taktwerk_load::result::{Histograms, Server};
 
     #[test]
     fn conditions_are_told_once_with_their_range() {
         let condition = Scenario::new("x", LoadSpec::new(Kind::Read)).conditions().remove(0);
         let make = |others: usize| {
-            let seen = json!({"cpus": "0", "others": others, "class": "fifo:1", "governor": null, "shares_core": false});
-            let document = json!({"server": {"conditions": seen}, "isolation": "cpuset"});
+            let seen = Observed {
+                cpus: "0".into(),
+                others,
+                class: "fifo:1".into(),
+                governor: None,
+                shares_core: false,
+            };
+            let server = Server { conditions: Some(seen), ..Server::default() };
+            let mut document = Document::default();
+            document.add(&Accounts { server: Some(server), ..Accounts::default() });
+            document.add(&Laid { isolation: Some("cpuset".into()), ..Laid::default() });
             Measurement::from_document("", condition.clone(), 0, document)
         };
         assert_eq!(
@@ -300,10 +284,13 @@ mod tests {
         let condition = Scenario::new("x", LoadSpec::new(Kind::Read)).conditions().remove(0);
         let mut times = Times::new();
         times.record(5_000);
+        let mut histograms = Histograms::default();
+        histograms.add("latency", &times);
+        histograms.histograms.insert("broken".to_owned(), "?".to_owned());
         let document = json!({
             "machine": {"cpus": 2},
             "server": {"cpu_percent": 12.5, "name": "x"},
-            "histograms": {"latency": BASE64_STANDARD.encode(times.to_bytes()), "broken": "?"},
+            "histograms": histograms.histograms,
             "invalid": [{"reason": "no_samples", "message": "nothing was measured"}],
         });
         let one = Measurement::from_document("e", condition.clone(), 0, document.clone());

@@ -690,12 +690,12 @@ impl Place {
         let result = generate(program, &load, limit, self.stop.as_deref());
         drop(server);
         let mut document = result?;
-        if let (Some(standing), Some(document)) = (link, document.as_object_mut()) {
-            // What was asked of the link and what was seen of it belongs to the result.
-            document.insert("link".to_owned(), json!(standing.probed));
+        // What was asked of the link and what was seen of it belongs to the result: `load::result::Laid` reads it.
+        if let Some(standing) = link {
+            document.set("link", json!(standing.probed));
         }
-        if let (Some(kind), Some(document)) = (set.isolation(), document.as_object_mut()) {
-            document.insert("isolation".to_owned(), json!(kind));
+        if let Some(kind) = set.isolation() {
+            document.set("isolation", json!(kind));
         }
         Ok(Measurement::from_document(experiment, condition.clone(), repetition, document))
     }

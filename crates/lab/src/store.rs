@@ -527,7 +527,8 @@ impl Store {
                 condition,
                 repetition,
                 invalid: serde_json::from_str(&invalid).map_err(damaged)?,
-                document: serde_json::from_str(&document).map_err(damaged)?,
+                // One that did not come about has none: earlier versions wrote null.
+                document: serde_json::from_str::<Option<_>>(&document).map_err(damaged)?.unwrap_or_default(),
                 metrics: self.metrics(id)?,
                 histograms: self.histograms(id)?,
             });

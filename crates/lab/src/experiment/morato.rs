@@ -12,7 +12,7 @@ use crate::measurement::{Group, Measurement};
 use crate::outcome::{Grid, Outcome, maybe};
 use crate::scenario::{CpuCondition, Kind, LoadSpec, Scenario};
 use crate::statistics::Repeated;
-use serde_json::Value;
+use taktwerk_load::result::Head;
 
 pub(super) static ALL: [&dyn Experiment; 4] = [&Cpu, &Read, &Subscription, &PubSub];
 
@@ -206,9 +206,8 @@ impl Experiment for Read {
             &rows,
             false,
         ));
-        let is_real_time = measurements
-            .iter()
-            .any(|one| one.document.pointer("/machine/real_time").and_then(Value::as_bool).unwrap_or(false));
+        let is_real_time =
+            measurements.iter().any(|one| one.part::<Head>().is_some_and(|head| head.machine.real_time));
         let kernel = if is_real_time { "real-time" } else { "generic" };
         let mut grid = Grid::new(
             &format!("Published, {kernel} kernel"),

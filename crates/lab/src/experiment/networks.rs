@@ -3,7 +3,7 @@
 use crate::figures;
 use crate::measurement::Measurement;
 use crate::outcome::{Grid, maybe};
-use serde_json::Value;
+use taktwerk_load::result::{Laid, Trips};
 
 /// A row for each link, from the probe that stands in the first result over it; `None` without links.
 pub(super) fn grid(measurements: &[Measurement]) -> Option<Grid> {
@@ -26,29 +26,27 @@ pub(super) fn grid(measurements: &[Measurement]) -> Option<Grid> {
     let mut names: Vec<&str> = Vec::new();
     for measurement in measurements {
         let Some(name) = measurement.condition.link.as_deref() else { continue };
-        let Some(link) = measurement.document.get("link").filter(|_| !names.contains(&name)) else {
-            continue;
-        };
+        let link = measurement.part::<Laid>().and_then(|laid| laid.link).filter(|_| !names.contains(&name));
+        let Some(link) = link else { continue };
         names.push(name);
-        let number = |path: &str| link.pointer(path).and_then(Value::as_f64);
-        let trip = |of: &str| {
-            let (mean, std) =
-                (number(&format!("/{of}/mean_ms"))?, number(&format!("/{of}/std_ms")).unwrap_or(0.0));
-            Some(format!("{} ± {}", figures::number(mean), figures::number(std)))
+        let trip = |of: &Trips| {
+            let std = figures::number(of.std_ms.unwrap_or(0.0));
+            Some(format!("{} ± {std}", figures::number(of.mean_ms?)))
         };
         let megabits = |rate: Option<f64>| maybe(rate.map(|rate| rate / 1e6));
-        let sent = number("/up/sent").filter(|sent| *sent > 0.0);
-        let lost = sent.zip(number("/up/lost")).map(|(sent, lost)| lost / sent * 100.0);
-        let asked = link.pointer("/asked/up/loss").and_then(loss);
+        let sent = link.up.sent.filter(|sent| *sent > 0.0);
+        let lost = sent.zip(link.up.lost).map(|(sent, lost)| lost / sent * 100.0);
+        // Where each packet is lost for itself.
+        let asked = link.asked.up.loss.probability.filter(|share| *share > 0.0);
         grid.row([
             name.to_owned(),
-            link.get("method").and_then(Value::as_str).unwrap_or("–").to_owned(),
-            trip("expected").unwrap_or_else(|| "–".to_owned()),
-            trip("round_trips").unwrap_or_else(|| "–".to_owned()),
-            maybe(number("/expected/p50_ms")),
-            maybe(number("/round_trips/p50_ms")),
-            megabits(number("/asked/up/rate")),
-            megabits(number("/up/rate")),
+            link.method.unwrap_or_else(|| "–".to_owned()),
+            trip(&link.expected).unwrap_or_else(|| "–".to_owned()),
+            trip(&link.round_trips).unwrap_or_else(|| "–".to_owned()),
+            maybe(link.expected.p50_ms),
+            maybe(link.round_trips.p50_ms),
+            megabits(link.asked.up.rate),
+            megabits(link.up.rate),
             maybe(asked.map(|share| share * 100.0)),
             maybe(lost),
         ]);
@@ -56,16 +54,11 @@ pub(super) fn grid(measurements: &[Measurement]) -> Option<Grid> {
     (!names.is_empty()).then_some(grid)
 }
 
-/// The share of packets that was to be lost, where each is lost for itself.
-fn loss(model: &Value) -> Option<f64> {
-    model.get("probability").and_then(Value::as_f64).filter(|share| *share > 0.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::scenario::{Kind, LoadSpec, Scenario};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     #[test]
     fn each_network_stands_there_once_with_what_was_seen_of_it() {

@@ -3,10 +3,10 @@
 use super::{Place, PlaceError, Server, Standing, bind_of, is_url, run};
 use crate::program::Program;
 use crate::scenario::Condition;
-use serde_json::Value;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use taktwerk_load::Specification;
+use taktwerk_load::result::Document;
 
 impl Place {
     /// Points a load at a server: where it is, as whom, with which security.
@@ -58,8 +58,8 @@ pub(super) fn generate(
     load: &Specification,
     limit: Duration,
     stop: Option<&AtomicBool>,
-) -> Result<Value, PlaceError> {
+) -> Result<Document, PlaceError> {
     let unwritten = |error: serde_json::Error| PlaceError::Specification(error.to_string());
     let program = program.args(["bench", "specified"]).input(serde_json::to_string(load).map_err(unwritten)?);
-    run(&program, &format!("bench {}", load.name()), limit, stop)
+    Ok(run(&program, &format!("bench {}", load.name()), limit, stop)?.into())
 }

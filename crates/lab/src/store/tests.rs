@@ -37,6 +37,22 @@ fn many_can_open_a_new_file_at_the_same_moment() {
 }
 
 #[test]
+fn measurements_without_a_document_come_back() {
+    let path = temporary("none");
+    let mut store = Store::open(&path).unwrap();
+    let run = store.begin("first", "x", true, &json!({})).unwrap();
+    let condition = measurement().condition;
+    store.add(run, &Measurement::failed("e", condition, 0, "no server".into())).unwrap();
+    let back = store.measurements(run).unwrap().remove(0);
+    assert_eq!(back.invalid, ["no server"]);
+    // As earlier versions wrote it.
+    store.connection.execute("UPDATE measurement SET document = 'null'", []).unwrap();
+    let old = store.measurements(run).unwrap().remove(0);
+    assert_eq!((old.document, old.invalid), (back.document, back.invalid));
+    fs::remove_dir_all(path.parent().unwrap()).unwrap();
+}
+
+#[test]
 fn runs_are_added_and_come_back_whole() {
     let path = temporary("whole");
     let mut store = Store::open(&path).unwrap();

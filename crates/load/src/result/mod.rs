@@ -10,6 +10,7 @@ mod accounts;
 mod messages;
 mod requests;
 mod subscription;
+mod surroundings;
 
 pub use accounts::{Accounts, Generator, Per, Server, Unit};
 pub use messages::{
@@ -18,6 +19,8 @@ pub use messages::{
 };
 pub use requests::{Answered, Latencies, Probed, Requests, Sessions, Updates};
 pub use subscription::{Extent, Returned, Revised, RoundTrips, Stalled, Subscribed, Transactions};
+
+pub use surroundings::{Asked, AskedDirection, AskedLoss, Laid, Link, Seen, Trips};
 
 use crate::latency::Times;
 use crate::machine::Machine;

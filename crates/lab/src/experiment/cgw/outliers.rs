@@ -10,7 +10,7 @@ use crate::outcome::{Finding, Grid, Outcome, maybe};
 use crate::outliers::{Cause, Sample, Slow, explain, fastest, kulczynski, pearson, stolen_share};
 use crate::scenario::{CpuCondition, Kind, LoadSpec, Scenario};
 use crate::statistics::{Repeated, mean, quantile, share_ci95, within};
-use serde_json::Value;
+use taktwerk_load::result::Probed;
 
 pub(super) struct Outliers;
 
@@ -20,8 +20,7 @@ const SLOW: f64 = 5.0;
 const LOSSY: &str = "ethernet-100m,loss=3%";
 
 fn samples(measurement: &Measurement) -> Vec<Sample> {
-    let list = measurement.document.get("samples").and_then(Value::as_array);
-    list.into_iter().flatten().filter_map(|value| serde_json::from_value(value.clone()).ok()).collect()
+    measurement.part::<Probed>().map(|probed| probed.samples).unwrap_or_default()
 }
 
 /// The samples of a measurement and the fastest of them; `None` if there are none.

@@ -7,8 +7,10 @@ use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use taktwerk_lab::latency::Summary;
 use taktwerk_lab::peers::{self, Peer, PeerOptions, Role};
 use taktwerk_lab::program::{Program, Running};
+use taktwerk_load::result::{Brokered, Document, Part, Requests, RoundTrips, Subscribed};
 
 /// Variables that a checked server has.
 const VARIABLES: u32 = 20;
@@ -91,6 +93,11 @@ fn ours(exe: &Path, arguments: &[&str]) -> Result<Value, String> {
     Err(String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or("no reason given").trim().to_owned())
 }
 
+/// Runs a load and reads a part of its result.
+fn measured<P: Part>(exe: &Path, arguments: &[&str]) -> Result<P, String> {
+    Document::from(ours(exe, arguments)?).part().map_err(|error| error.to_string())
+}
+
 fn opc_ua(exe: &Path, running: &Running, add: &mut impl FnMut(&str, Result<String, String>)) {
     let (url, first) = (running.url(), running.first_signal());
     add("endpoints", ours(exe, &["endpoints", url]).map(|_| "told".to_owned()));
@@ -115,17 +122,18 @@ fn opc_ua(exe: &Path, running: &Running, add: &mut impl FnMut(&str, Result<Strin
     add("changes", changes);
     add(
         "reads of all",
-        ours(exe, &["bench", "read", url, "--batch", "20", "-n", "50", "--warmup", "0"]).and_then(|it| {
-            let (requests, bad) = (count(&it, "requests"), count(&it, "bad"));
-            if requests >= 50 && bad == 0 { Ok(format!("{requests} requests")) } else { Err(format!("{it}")) }
-        }),
+        measured(exe, &["bench", "read", url, "--batch", "20", "-n", "50", "--warmup", "0"]).and_then(
+            |Requests { requests, bad, failed, .. }| match requests {
+                50.. if bad == 0 => Ok(format!("{requests} requests")),
+                _ => Err(format!("{requests} of 50 requests, {failed} failed, {bad} bad values")),
+            },
+        ),
     );
     let there_and_back =
         ["bench", "roundtrip", url, "-n", "20", "--payload", "10000", "-I", "10", "--warmup", "0"];
     add(
         "values come back",
-        ours(exe, &there_and_back).and_then(|it| {
-            let count = it.pointer("/roundtrip/count").and_then(Value::as_u64).unwrap_or(0);
+        measured(exe, &there_and_back).and_then(|RoundTrips { roundtrip: Summary { count, .. } }| {
             if count >= 20 {
                 Ok(format!("{count} of 10 kB"))
             } else {
@@ -136,10 +144,9 @@ fn opc_ua(exe: &Path, running: &Running, add: &mut impl FnMut(&str, Result<Strin
     let subscribe = ["bench", "subscribe", url, "--items", "20", "-I", "200", "-d", "3s", "--warmup", "1s"];
     add(
         "subscription",
-        ours(exe, &subscribe).and_then(|it| {
-            let notifications = count(&it, "notifications");
+        measured(exe, &subscribe).and_then(|it: Subscribed| {
             // 15 updates of 20 items; how many of them a stack loses is for measurements.
-            let bad = it.pointer("/progress/bad").and_then(Value::as_u64).unwrap_or(0);
+            let (notifications, bad) = (it.notifications, it.progress.bad);
             if notifications >= 40 && bad == 0 {
                 Ok(format!("{notifications} notifications"))
             } else {
@@ -182,7 +189,10 @@ fn mqtt(exe: &Path, running: &Running, add: &mut impl FnMut(&str, Result<String,
         let url = if version == "5" { running.note("V5").unwrap_or(running.url()) } else { running.url() };
         for qos in ["0", "1", "2"] {
             let load = ["bench", "mqtt", url, "--qos", qos, "--mqtt", version, "-n", "50", "--warmup", "0"];
-            add(&format!("MQTT {version}, QoS {qos}"), ours(exe, &load).and_then(|it| came_back(&it, 50)));
+            add(
+                &format!("MQTT {version}, QoS {qos}"),
+                measured(exe, &load).and_then(|it| came_back(&it, 50)),
+            );
         }
     }
     let fan = [
@@ -200,19 +210,14 @@ fn mqtt(exe: &Path, running: &Running, add: &mut impl FnMut(&str, Result<String,
         "--qos",
         "1",
     ];
-    add("fan-out and fan-in", ours(exe, &fan).and_then(|it| came_back(&it, 10)));
+    add("fan-out and fan-in", measured(exe, &fan).and_then(|it| came_back(&it, 10)));
 }
 
-fn came_back(document: &Value, wanted: u64) -> Result<String, String> {
-    let (messages, missing) = (count(document, "messages"), count(document, "missing"));
+fn came_back(&Brokered { messages, missing, .. }: &Brokered, wanted: u64) -> Result<String, String> {
     if messages >= wanted && missing == 0 {
         return Ok(format!("{messages} came back"));
     }
     Err(format!("{messages} of {wanted} came back, {missing} did not"))
-}
-
-fn count(document: &Value, name: &str) -> u64 {
-    document.get(name).and_then(Value::as_u64).unwrap_or(0)
 }
 
 /// The value that a document of `read` has first.
@@ -228,8 +233,8 @@ mod tests {
     fn documents() {
         assert_eq!(number(&json!([{ "NodeId": "i=1", "Value": 17.5 }])), Some(17.5));
         assert_eq!(number(&json!([{ "NodeId": "i=1", "StatusCode": { "Code": 1 } }])), None);
-        assert!(came_back(&json!({ "messages": 50, "missing": 0 }), 50).is_ok());
-        assert!(came_back(&json!({ "messages": 49, "missing": 0 }), 50).is_err());
-        assert!(came_back(&json!({ "messages": 50, "missing": 1 }), 50).is_err());
+        assert!(came_back(&Brokered { messages: 50, missing: 0, ..Brokered::default() }, 50).is_ok());
+        assert!(came_back(&Brokered { messages: 49, missing: 0, ..Brokered::default() }, 50).is_err());
+        assert!(came_back(&Brokered { messages: 50, missing: 1, ..Brokered::default() }, 50).is_err());
     }
 }

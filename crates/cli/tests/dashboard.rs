@@ -197,3 +197,119 @@ fn a_page_of_a_server_with_five_thousand_live_values_is_small() {
         page.call("Emulation.setEmulatedMedia", json!({"features": []}));
     }
 }
+
+/// A gateway whose visitors may see everything, with an alarm, sources and destinations that work and that do not.
+const EVERYTHING: &str = r#"[server]
+bind = ["127.0.0.1:0"]
+application_name = "Packing line 3"
+simulated_plant = true
+[security]
+none = true
+[identities]
+anonymous = true
+users_file = "users.toml"
+[permissions]
+unspecified = "open"
+[web]
+bind = "127.0.0.1:0"
+[history]
+file = "history.db"
+[[source]]
+name = "boiler-house"
+type = "simulation"
+interval = "200 ms"
+[[source]]
+name = "plc-7"
+type = "modbus"
+address = "127.0.0.1:9"
+[[tag]]
+source = "boiler-house"
+name = "Temperature"
+path = "Line 1/Oven"
+signal = "sine"
+units = "°C"
+range = [0, 200]
+historize = true
+[[tag]]
+source = "boiler-house"
+name = "Level of the tank behind the second filling station"
+path = "Line 1/Tank"
+signal = "walk"
+[[tag]]
+source = "plc-7"
+name = "Pressure"
+address = "holding:0"
+[[destination]]
+name = "day-files"
+type = "file"
+folder = "out"
+[[destination]]
+name = "cloud"
+type = "mqtt"
+url = "mqtt://127.0.0.1:1"
+[[alarms.alarm]]
+variable = "nsu=urn:taktwerk:demo-plant;s=Plant/Cycles"
+name = "Running"
+high = 5.0
+severity = 950
+"#;
+
+#[test]
+#[cfg(feature = "gateway")]
+fn every_page_shows_its_data_in_light_and_dark_and_fits_a_phone() {
+    let Some(browser) = browser() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("server.toml");
+    std::fs::write(&config, EVERYTHING).unwrap();
+    let (users, password) = (folder.path().join("users.toml"), folder.path().join("password"));
+    std::fs::write(&password, "a long password\n").unwrap();
+    let mut add = Command::new(BINARY);
+    add.args(["user", "add", "olga", "--role", "SecurityAdmin", "--role", "Operator", "--file"]).arg(&users);
+    assert!(add.arg("--password-file").arg(&password).status().unwrap().success());
+    let (_server, url) = serve(&["--config", config.to_str().unwrap()]);
+    let mut page = Devtools::start(&browser, folder.path());
+    page.open(&url, 1_280);
+    page.wait_for("document.getElementById('logbutton')?.textContent === 'Log on'");
+    page.evaluate(
+        "document.getElementById('login-user').value = 'olga';
+         document.getElementById('login-password').value = 'a long password';
+         document.getElementById('login-form').requestSubmit()",
+    );
+    page.wait_for("document.getElementById('logbutton')?.textContent === 'Log off'");
+    let temperature = "plant/ns%3D3%3Bs%3DLine%201%2FOven%2FTemperature";
+    for (name, part, shown) in [
+        ("overview", "overview", "Temperature"),
+        ("plant", "plant", "Line 1"),
+        ("variable", temperature, "°C"),
+        ("alarms", "alarms", "Running"),
+        ("sources", "sources", "plc-7"),
+        ("clients", "clients", "Subscriptions"),
+        ("certificates", "certificates", "Certificates"),
+        ("log", "log", "plc-7"),
+    ] {
+        for (kind, width, scheme) in [
+            ("", 1_280, "light"),
+            ("-dark", 1_280, "dark"),
+            ("-phone", 390, "light"),
+            ("-phone-dark", 390, "dark"),
+        ] {
+            let features = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
+            page.call("Emulation.setEmulatedMedia", features);
+            page.open(&format!("{url}#{part}"), width);
+            page.wait_for(&format!(
+                "document.getElementById('main')?.textContent.includes({}) === true",
+                json!(shown)
+            ));
+            page.wait_for("document.getElementById('state').textContent === 'Running'");
+            // Values of two seconds, for the pictures.
+            std::thread::sleep(Duration::from_secs(
+                u64::from(std::env::var_os("TAKTWERK_KEEP_SCREENSHOTS").is_some()) * 2,
+            ));
+            let fits = page.evaluate("document.documentElement.scrollWidth <= innerWidth");
+            assert_eq!(fits, json!(true), "{name}{kind} is wider than the window");
+            let problem = page.evaluate("document.getElementById('message').textContent");
+            assert_eq!(problem, json!(""), "{name}{kind}");
+            page.keep(&format!("page-{name}{kind}.png"));
+        }
+    }
+}

@@ -6,7 +6,7 @@ use taktwerk_schema::{
     BrowseDescription, BrowseDirection, BrowseNextRequest, BrowsePath, BrowseRequest, BrowseResult,
     ReferenceDescription, RelativePath, RelativePathElement, TranslateBrowsePathsToNodeIdsRequest,
 };
-use taktwerk_types::{NodeId, QualifiedName, StatusCode};
+use taktwerk_types::{ByteString, NodeId, QualifiedName, StatusCode};
 
 /// Every field of a ReferenceDescription.
 const RESULT_ALL: u32 = 0x3f;
@@ -35,7 +35,50 @@ impl Default for BrowseOptions {
     }
 }
 
+/// Some of a node's references.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct BrowsePage {
+    /// The references.
+    pub references: Vec<ReferenceDescription>,
+    /// For [`Client::browse_next`], if there are more. The server keeps few of these for a session.
+    pub next: Option<ByteString>,
+}
+
 impl Client {
+    /// The first references of a node, at most `max` (or fewer, as the server wants).
+    ///
+    /// # Errors
+    /// The server refuses (there is no such node), or there is no answer.
+    pub async fn browse_page(
+        &self,
+        node: impl ToNodeId,
+        options: &BrowseOptions,
+        max: u32,
+    ) -> Result<BrowsePage, Error> {
+        let browse = |namespaces: &Namespaces| {
+            let id = node.to_node_id(namespaces)?;
+            let request = browse_request([id.clone()], options);
+            Ok((BrowseRequest { requested_max_references_per_node: max, ..request }, id))
+        };
+        let (mut response, id) = self.operate_with(browse).await?;
+        page(response.results.pop(), || format!("browse {id}"))
+    }
+
+    /// The references behind those of a page, as many as the first request wanted. With `release`, the server forgets them
+    /// instead.
+    ///
+    /// # Errors
+    /// Bad_ContinuationPointInvalid: the server has forgotten them. There is no answer.
+    pub async fn browse_next(&self, next: ByteString, release: bool) -> Result<BrowsePage, Error> {
+        let request = BrowseNextRequest {
+            release_continuation_points: release,
+            continuation_points: vec![next],
+            ..BrowseNextRequest::default()
+        };
+        let mut response = self.operate(request).await?;
+        page(response.results.pop(), || "browse further".to_owned())
+    }
+
     /// The children of a node: what its hierarchical references lead to.
     ///
     /// # Errors
@@ -166,6 +209,15 @@ impl Client {
             None => Err(Error::status_of(what, StatusCode::BAD_NO_MATCH)),
         }
     }
+}
+
+fn page(result: Option<BrowseResult>, what: impl Fn() -> String) -> Result<BrowsePage, Error> {
+    let result = result.ok_or_else(|| Error::status_of(what(), StatusCode::BAD_UNEXPECTED_ERROR))?;
+    if result.status_code.is_bad() {
+        return Err(Error::status_of(what(), result.status_code));
+    }
+    let next = Some(result.continuation_point).filter(|point| !point.as_bytes().is_empty());
+    Ok(BrowsePage { references: result.references, next })
 }
 
 fn browse_request(nodes: impl IntoIterator<Item = NodeId>, options: &BrowseOptions) -> BrowseRequest {

@@ -21,7 +21,7 @@ pub mod query;
 pub mod subscription;
 
 pub use attribute::Attribute;
-pub use browse::BrowseOptions;
+pub use browse::{BrowseOptions, BrowsePage};
 pub use builder::ClientBuilder;
 pub use condition::{ConditionList, Conditions};
 pub use error::Error;

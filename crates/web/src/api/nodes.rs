@@ -9,11 +9,12 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use taktwerk::client::{Attribute, BrowseOptions};
+use std::collections::HashSet;
+use taktwerk::client::{Attribute, BrowseOptions, BrowsePage};
 use taktwerk::{Client, DataValue, NodeId, Variant};
 use taktwerk_schema::ids::{object_ids, reference_type_ids};
 use taktwerk_schema::{BrowseDirection, EUInformation, NodeClass, Range};
-use taktwerk_types::{BuiltInType, ExtensionObject};
+use taktwerk_types::{BuiltInType, ByteString, ExtensionObject};
 
 /// Children of one node that one answer has.
 const CHILDREN_MAX: usize = 5_000;
@@ -23,13 +24,19 @@ pub(crate) struct Of {
     node: Option<String>,
 }
 
-/// Children of a node; those before `from` are left out, and at most `limit` are given.
+/// Which children of a node are wanted.
 #[derive(Deserialize)]
 pub(crate) struct Children {
     node: Option<String>,
+    /// How many come at most.
+    limit: Option<usize>,
+    /// Whether the others are to be had with `next`.
+    #[serde(default)]
+    keep: bool,
+    /// How many references have been read, and what the last answer said.
     #[serde(default)]
     from: usize,
-    limit: Option<usize>,
+    next: Option<String>,
 }
 
 /// A node's id, or what is wrong with it.
@@ -37,7 +44,7 @@ pub(crate) fn parse(text: &str) -> Result<NodeId, Problem> {
     text.parse().map_err(|error| Problem::bad_request(format!("{text}: {error}")))
 }
 
-/// The children of a node, the Objects folder if none is named, and how many it has.
+/// Some children of a node, of the Objects folder if none is named. `from` and `next` of the answer bring the others.
 pub(crate) async fn browse(
     Who(visitor): Who,
     Query(of): Query<Children>,
@@ -47,13 +54,35 @@ pub(crate) async fn browse(
         Some(node) => parse(node)?,
         None => NodeId::numeric(0, object_ids::OBJECTS_FOLDER),
     };
-    let references = visitor.client.browse(node).await?;
-    let children: Vec<Value> = references
+    let client = &visitor.client;
+    let limit = of.limit.unwrap_or(CHILDREN_MAX).clamp(1, CHILDREN_MAX);
+    let max = u32::try_from(limit).unwrap_or(u32::MAX);
+    let mut page = match of.next.as_deref().and_then(point) {
+        None if of.from == 0 => client.browse_page(node, &BrowseOptions::default(), max).await?,
+        None => skip(client, node, of.from, limit).await?,
+        Some(point) => match client.browse_next(point, false).await {
+            Ok(page) => page,
+            // The server has forgotten it: it keeps few for a session, and visitors who are not logged on share one.
+            Err(_) => skip(client, node, of.from, limit).await?,
+        },
+    };
+    let mut has_more = page.next.is_some();
+    if page.references.len() > limit {
+        page.references.truncate(limit);
+        has_more = true;
+    }
+    if let Some(next) = page.next.take_if(|_| !of.keep) {
+        // Nobody will ask for them. If it fails, the server forgets it later.
+        let _ = client.browse_next(next, true).await;
+    }
+    let read = of.from + page.references.len();
+    // A node may be there by several references, such as HasComponent and HasNotifier.
+    let mut seen = HashSet::new();
+    let children: Vec<Value> = page
+        .references
         .iter()
-        .skip(of.from)
-        .take(of.limit.unwrap_or(CHILDREN_MAX).min(CHILDREN_MAX))
         .filter_map(|reference| {
-            let id = reference.node_id.local()?;
+            let id = reference.node_id.local().filter(|id| seen.insert((*id).clone()))?;
             Some(json!({
                 "id": id.to_string(),
                 "name": name(reference.display_name.text.as_str(), reference.browse_name.name.as_str()),
@@ -62,7 +91,29 @@ pub(crate) async fn browse(
             }))
         })
         .collect();
-    Ok(compress::json(&headers, &json!({ "children": children, "count": references.len() })))
+    let next = page.next.as_ref().map(|point| hexadecimal(point.as_bytes()));
+    let answer = json!({ "children": children, "from": read, "hasMore": has_more, "next": next });
+    Ok(compress::json(&headers, &answer))
+}
+
+/// References of a node behind the first `from`.
+async fn skip(client: &Client, node: NodeId, from: usize, limit: usize) -> Result<BrowsePage, Problem> {
+    let mut references = client.browse(node).await?;
+    references.drain(..from.min(references.len()));
+    references.truncate(limit + 1);
+    Ok(BrowsePage { references, next: None })
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Undoes [`hexadecimal`].
+fn point(text: &str) -> Option<ByteString> {
+    let pairs = text.as_bytes().chunks(2);
+    let bytes: Option<Vec<u8>> =
+        pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect();
+    bytes.filter(|bytes| !bytes.is_empty()).map(ByteString::from)
 }
 
 fn name<'a>(display: &'a str, browse: &'a str) -> &'a str {

@@ -199,7 +199,7 @@ function nodeTree(onSelect) {
       if (!node.group) {
         try {
           node.group = el("ul", { role: "group" });
-          await more(node.group, child.id, 0, level + 1);
+          await more(node.group, child.id, level + 1);
           node.append(node.group);
         } catch (error) { node.group = null; say(error.message); return; }
       }
@@ -228,17 +228,19 @@ function nodeTree(onSelect) {
     return node;
   };
   // Long lists come in parts: the last item of each brings the next one.
-  const more = async (group, id, from, level) => {
-    const { children, count } = await api(`/browse?node=${encodeURIComponent(id)}&from=${from}&limit=${PART}`);
-    group.append(...children.filter((c) => !c.isProperty).map((c) => item(c, level)));
-    const next = from + PART;
-    if (count <= next) return;
+  const more = async (group, id, level, after = "") => {
+    const part = await api(`/browse?node=${encodeURIComponent(id)}&limit=${PART}&keep=true${after}`);
+    group.seen ??= new Set();
+    const fresh = part.children.filter((child) => !child.isProperty && !group.seen.has(child.id));
+    fresh.forEach((child) => group.seen.add(child.id));
+    group.append(...fresh.map((child) => item(child, level)));
+    if (!part.hasMore) return;
     const node = el("li", { role: "treeitem", "aria-level": level, "aria-selected": "false", tabindex: "-1" },
-      el("div", { class: "soft" }, el("span", { class: "twist" }), `Show more (${number.format(count - next)})`));
+      el("div", { class: "soft" }, el("span", { class: "twist" }), "Show more"));
     node.select = node.open = async () => {
       const had = node.contains(document.activeElement);
       try {
-        await more(group, id, next, level);
+        await more(group, id, level, `&from=${part.from}` + (part.next ? `&next=${part.next}` : ""));
         if (had && node.nextElementSibling) { node.nextElementSibling.tabIndex = 0; node.nextElementSibling.focus(); }
         node.remove();
       } catch (error) { say(error.message); }
@@ -280,8 +282,9 @@ function nodeTree(onSelect) {
 }
 
 /** A chart of values over time. */
-function chart(values, from, to, onZoom) {
-  const width = 900, height = 300, left = 70, bottom = 28, top = 10, right = 12;
+function chart(values, from, to, space, onZoom) {
+  // As many units as pixels, so that texts have their size on a phone too.
+  const width = Math.max(280, space || 900), height = 300, left = 70, bottom = 28, top = 10, right = 12;
   const points = values.map(([value, status, time]) => [time, typeof value === "boolean" ? Number(value) : value, status]);
   const numeric = points.filter(([, value, status]) => typeof value === "number" && Number.isFinite(value) && !(status ?? "").startsWith("Bad"));
   let low = Infinity, high = -Infinity;
@@ -305,6 +308,7 @@ function chart(values, from, to, onZoom) {
     text.textContent = number.format(Number(value.toPrecision(5)));
     drawing.append(text);
     const time = from + (to - from) * i / 4;
+    if (width < 500 && i % 2) continue;
     const label = svg("text", { x: x(time), y: height - 8, "text-anchor": i === 0 ? "start" : i === 4 ? "end" : "middle" });
     label.textContent = new Date(time).toLocaleTimeString([], { hour12: false });
     drawing.append(label);
@@ -339,7 +343,7 @@ function trend(node) {
     try {
       const { values, isRaw } = await api(`/history?node=${encodeURIComponent(node)}&from=${Math.round(from)}&to=${Math.round(to)}&points=600`);
       if (ended) return;
-      figure.replaceChildren(chart(values, from, to, (start, end) => { from = start; to = end; load(); }));
+      figure.replaceChildren(chart(values, from, to, figure.clientWidth, (start, end) => { from = start; to = end; load(); }));
       note.textContent = (isRaw ? `${values.length} recorded values.` : "Averages: there are more values than fit.") + " Drag to zoom in, turn the wheel to zoom.";
     } catch (error) {
       figure.replaceChildren();
@@ -492,7 +496,7 @@ function alarms(main) {
   const note = el("p", { class: "soft", role: "status" });
   const head = (name, small, isNumber) => el("th", { scope: "col", class: (isNumber ? "number" : "") + (small ? " hide-small" : "") }, name);
   const rows = el("tbody", {});
-  const table = el("table", {}, el("thead", {}, el("tr", {}, head("Severity", false, true), head("Alarm"), head("State"), head("Since", false, true),
+  const table = el("table", { class: "stack" }, el("thead", {}, el("tr", {}, head("Severity", false, true), head("Alarm"), head("State"), head("Since", false, true),
     head("Comment", true), head("Actions"))), rows);
   main.append(el("h1", {}, "Alarms"), note, el("div", { class: "card wide" }, table));
   const known = new Map();
@@ -522,9 +526,9 @@ function alarms(main) {
     return el("tr", {},
       el("td", { class: "number " + (alarm.severity >= 600 ? "bad" : alarm.severity >= 300 ? "warn" : "") }, String(alarm.severity)),
       el("th", { scope: "row" }, alarm.sourceName, " ", alarm.name, alarm.branch ? ` (earlier state ${alarm.branch})` : "", el("br"), el("small", { class: "soft" }, alarm.message)),
-      el("td", {}, ...states), el("td", { class: "number", title: clock(alarm.time) }, since(alarm.time)),
+      el("td", { class: "states" }, ...states), el("td", { class: "number", title: clock(alarm.time) }, since(alarm.time)),
       el("td", { class: "soft hide-small" }, alarm.comment ? `${alarm.comment}${alarm.user ? " – " + alarm.user : ""}` : ""),
-      el("td", {}, el("div", { class: "row" }, ...actions.filter((one) => one))));
+      el("td", {}, el("div", { class: "row actions" }, ...actions.filter((one) => one))));
   };
   const load = async (isEnded) => {
     const { alarms: all, count } = await api("/alarms");
@@ -661,11 +665,15 @@ function route() {
   const main = $("main");
   main.replaceChildren();
   for (const link of $("pages").querySelectorAll("a")) {
-    if (link.hash.slice(1) === (VIEWS[page] ? page : "overview")) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
+    if (link.hash.slice(1) === (VIEWS[page] ? page : "overview")) { link.setAttribute("aria-current", "page"); link.scrollIntoView({ block: "nearest", inline: "nearest" }); } else link.removeAttribute("aria-current");
   }
   document.title = `${view.name} – ${$("application").textContent}`;
   if (!session.isOpen) {
     main.append(el("div", { class: "card" }, el("h1", {}, "Log on"), el("p", {}, "This dashboard is for users of the server."), el("button", { type: "button", onclick: () => $("login").showModal() }, "Log on")));
+    return;
+  }
+  if (view.needs && !session[view.needs]) {
+    main.append(el("h1", {}, view.name), el("div", { class: "card" }, el("p", { class: "soft" }, "This page is for users with the role SecurityAdmin or ConfigureAdmin. Log on as one of them.")));
     return;
   }
   leave = view.draw(main, argument ? decodeURIComponent(argument) : null) ?? (() => {});

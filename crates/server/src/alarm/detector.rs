@@ -3,7 +3,7 @@
 use super::limits::{LimitSet, Limits, LimitsProblem};
 use super::machine::Finding;
 use taktwerk_schema::ids::object_type_ids as t;
-use taktwerk_types::{StatusCode, UtcTime, Variant};
+use taktwerk_types::{NodeId, StatusCode, UtcTime, Variant};
 
 /// What limits are compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,6 +45,13 @@ pub enum Kind {
     Expiration {
         /// How long before it is told, in milliseconds (ExpirationLimit).
         limit: f64,
+    },
+    /// A trust list was not updated for too long: the input is the LastUpdateTime (Part 12 §7.8.2.11).
+    OutOfDate {
+        /// How often it should be updated, in milliseconds (UpdateFrequency).
+        frequency: f64,
+        /// TrustListId.
+        trust_list: NodeId,
     },
     /// The application says itself whether it is active.
     Set,
@@ -127,7 +134,8 @@ impl Kind {
                 }
             }
             Self::Expiration { limit } if limit.is_finite() && *limit >= 0.0 => Ok(()),
-            Self::Expiration { .. } => Err(LimitsProblem::NoNumber),
+            Self::OutOfDate { frequency, .. } if frequency.is_finite() && *frequency >= 0.0 => Ok(()),
+            Self::Expiration { .. } | Self::OutOfDate { .. } => Err(LimitsProblem::NoNumber),
             Self::OffNormal { .. } | Self::Set => Ok(()),
         }
     }
@@ -147,6 +155,7 @@ impl Kind {
             Self::OffNormal { .. } => t::OFF_NORMAL_ALARM_TYPE,
             Self::Discrepancy { .. } => t::DISCREPANCY_ALARM_TYPE,
             Self::Expiration { .. } => t::CERTIFICATE_EXPIRATION_ALARM_TYPE,
+            Self::OutOfDate { .. } => t::TRUST_LIST_OUT_OF_DATE_ALARM_TYPE,
             Self::Set => t::ALARM_CONDITION_TYPE,
         }
     }
@@ -161,6 +170,7 @@ impl Kind {
             Self::OffNormal { .. } => "OffNormalAlarm",
             Self::Discrepancy { .. } => "DiscrepancyAlarm",
             Self::Expiration { .. } => "ExpirationAlarm",
+            Self::OutOfDate { .. } => "OutOfDateAlarm",
             Self::Set => "Alarm",
         }
     }
@@ -196,6 +206,7 @@ impl Detector {
             Kind::Discrepancy { expected_time, .. } if !self.is_active => {
                 self.off_since.map(|since| super::shelving::later(since, expected_time))
             }
+            Kind::Expiration { .. } | Kind::OutOfDate { .. } => self.off_since,
             _ => None,
         }
     }
@@ -243,14 +254,18 @@ impl Detector {
                     (self.off_since, self.is_active) = (None, false);
                 }
             }
-            Kind::Expiration { limit } => {
-                if let Variant::DateTime(date) = input.value {
-                    let tells = super::shelving::later(now, *limit);
-                    self.is_active = tells.ticks() >= date.ticks();
-                }
-            }
+            Kind::Expiration { limit } => self.active_from(input.value, -*limit, now),
+            Kind::OutOfDate { frequency, .. } => self.active_from(input.value, *frequency, now),
             Kind::Set => {}
         }
+    }
+
+    /// It is active from so many milliseconds behind a time on.
+    fn active_from(&mut self, time: &Variant, millis: f64, now: UtcTime) {
+        let Variant::DateTime(time) = time else { return };
+        let at = UtcTime::from_ticks(time.ticks().saturating_add((millis * 1e4) as i64));
+        self.is_active = now.ticks() >= at.ticks();
+        self.off_since = (!self.is_active).then_some(at);
     }
 }
 
@@ -370,9 +385,22 @@ mod tests {
     fn expiration_is_told_before() {
         let mut detector = Detector::new(Kind::Expiration { limit: 60_000.0 }, Severities::default());
         assert!(!look(&mut detector, at(100), None, 39).active);
+        assert_eq!(detector.deadline(), Some(at(40)), "time alone raises it");
         assert!(look(&mut detector, at(100), None, 40).active);
         assert!(look(&mut detector, at(100), None, 200).active);
         assert!(!look(&mut detector, at(1000), None, 200).active, "it was renewed");
+    }
+
+    #[test]
+    fn what_is_not_updated_in_time_is_told() {
+        let kind = Kind::OutOfDate { frequency: 60_000.0, trust_list: NodeId::NULL };
+        let mut detector = Detector::new(kind, Severities::default());
+        assert!(!look(&mut detector, at(100), None, 159).active);
+        assert_eq!(detector.deadline(), Some(at(160)));
+        assert!(look(&mut detector, at(100), None, 160).active);
+        assert!(!look(&mut detector, at(161), None, 162).active, "it was updated");
+        let broken = Kind::OutOfDate { frequency: f64::NAN, trust_list: NodeId::NULL };
+        assert!(broken.check().is_err());
     }
 
     #[test]
@@ -389,6 +417,7 @@ mod tests {
             Kind::OffNormal { normal: true.into() },
             Kind::Discrepancy { tolerance: 0.0, expected_time: 0.0 },
             Kind::Expiration { limit: 0.0 },
+            Kind::OutOfDate { frequency: 0.0, trust_list: NodeId::NULL },
             Kind::Set,
         ]);
         for kind in kinds {

@@ -184,6 +184,12 @@ fn kind(fields: &mut Fields, spec: &ConditionSpec, state: &State, input: &Varian
             fields.add("Certificate", ByteString::default());
             fields.add("NormalState", NodeId::NULL);
         }
+        Kind::OutOfDate { frequency, trust_list } => {
+            fields.add("TrustListId", trust_list.clone());
+            fields.add("LastUpdateTime", input.clone());
+            fields.add("UpdateFrequency", *frequency);
+            fields.add("NormalState", NodeId::NULL);
+        }
         Kind::Set => {}
     }
 }
@@ -325,7 +331,7 @@ pub(crate) fn optional_members(spec: &ConditionSpec) -> Vec<&'static str> {
         }
         Kind::Discrepancy { .. } => add(true, &["Tolerance"]),
         Kind::Expiration { .. } => add(true, &["ExpirationLimit"]),
-        Kind::OffNormal { .. } | Kind::Set => {}
+        Kind::OffNormal { .. } | Kind::OutOfDate { .. } | Kind::Set => {}
     }
     optional
 }

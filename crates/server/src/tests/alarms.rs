@@ -535,3 +535,36 @@ fn a_field_of_the_own_type_with_a_standard_name_is_another_field() {
     let refused = server.space.set_condition_fields(&alarm(1), vec![("Message".into(), "no".into())]);
     assert!(refused.unwrap_err().to_string().contains("is no field that"));
 }
+
+/// Nobody writes the date again when it comes closer.
+#[test]
+fn dates_raise_alarms_when_their_time_comes() {
+    for (kind, base) in [
+        (Kind::Expiration { limit: 5_000.0 }, t::CERTIFICATE_EXPIRATION_ALARM_TYPE),
+        (
+            Kind::OutOfDate { frequency: 5_000.0, trust_list: NodeId::numeric(0, 12_642) },
+            t::TRUST_LIST_OUT_OF_DATE_ALARM_TYPE,
+        ),
+    ] {
+        let mut server = Server::new();
+        let start = server.now.utc;
+        let later = |millis: i64| UtcTime::from_ticks(start.ticks() + millis * 10_000);
+        let date = if matches!(kind, Kind::Expiration { .. }) { later(10_000) } else { start };
+        add(&server, variable(1, BuiltInType::DateTime, date));
+        let mut spec = level(1);
+        spec.kind = kind;
+        server.space.add_condition(spec, start).unwrap();
+        let fields = ["EventType", "ActiveState/Id", "TrustListId", "LastUpdateTime", "UpdateFrequency"];
+        let mut client = watching_fields(&mut server, &fields);
+        assert_eq!(server.space.poll_alarms(start), Some(later(5_000)));
+        assert!(events(&mut client, &mut server).is_empty());
+        server.space.poll_alarms(later(5_000));
+        let told = events(&mut client, &mut server);
+        assert_eq!(told[0][..2], [NodeId::numeric(0, base).into(), true.into()]);
+        if base == t::TRUST_LIST_OUT_OF_DATE_ALARM_TYPE {
+            let list = NodeId::numeric(0, 12_642);
+            assert_eq!(told[0][2..], [list.into(), date.into(), Variant::from(5_000.0)]);
+            assert_eq!(read(&server, "UpdateFrequency"), 5_000.0.into());
+        }
+    }
+}

@@ -199,6 +199,12 @@ impl AlarmBuilder {
         self
     }
 
+    /// The value is the time at which a trust list was updated last: it is active if that was longer than `after` ago.
+    pub fn out_of_date(mut self, after: Duration, trust_list: impl Into<NodeId>) -> Self {
+        self.spec.kind = Kind::OutOfDate { frequency: millis(after), trust_list: trust_list.into() };
+        self
+    }
+
     /// Severity from 1 to 1000, of LowLow and HighHigh [another one](Self::outer_severity). Default: 500.
     pub fn severity(mut self, severity: u16) -> Self {
         self.spec.severities.inner = severity.clamp(1, 1000);

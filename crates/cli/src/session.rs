@@ -17,7 +17,7 @@ use taktwerk_schema::{
     BrowseDescription, BrowseDirection, BrowseRequest, EndpointDescription, GetEndpointsRequest, ReadRequest,
     ReadValueId, TimestampsToReturn, description,
 };
-use taktwerk_types::{BuiltInType, DataValue, NodeId, Variant};
+use taktwerk_types::{BuiltInType, DataValue, NodeId, StatusCode, Variant};
 
 /// Types nest a few levels deep; the bound ends a circle of supertypes.
 const SUPERTYPES_MAX: usize = 32;
@@ -40,12 +40,17 @@ pub(crate) fn failure(error: &ClientError) -> Failure {
 /// An error with what its status means.
 fn describe(error: &ClientError) -> String {
     match error {
-        ClientError::ServerClosed { status, .. }
-            if *status == taktwerk_types::StatusCode::BAD_SECURITY_CHECKS_FAILED =>
-        {
+        ClientError::ServerClosed { status, .. } if *status == StatusCode::BAD_SECURITY_CHECKS_FAILED => {
+            let pki = security::named_pki();
             format!(
-                "{error}: it says no more; most often it does not trust our certificate yet (own/certs in the folder of \
-                 --pki). --policy None goes without security, where the server offers that"
+                "{error}. The server gives no reason. Most often it does not trust the certificate of this client yet: trust it \
+                 there (a Taktwerk server: `taktwerk pki trust --pki DIR`; `taktwerk pki show{pki}` prints what it is). \
+                 --policy None goes without security, where the server offers that"
+            )
+        }
+        ClientError::Service { service: "ActivateSession", status } if is_of_user(*status) => {
+            format!(
+                "{error}: the server does not let this user in. Check the name (--user) and the password or certificate"
             )
         }
         ClientError::Service { status, .. } | ClientError::ServerClosed { status, .. } => {
@@ -54,7 +59,7 @@ fn describe(error: &ClientError) -> String {
         }
         ClientError::Security(SecurityProblem::Crypto(CryptoError::Certificate(refusal)))
         | ClientError::Channel(ChannelError::Crypto(CryptoError::Certificate(refusal))) => {
-            let advice = if refusal.status() == taktwerk_types::StatusCode::BAD_CERTIFICATE_UNTRUSTED {
+            let advice = if refusal.status() == StatusCode::BAD_CERTIFICATE_UNTRUSTED {
                 let pki = security::named_pki();
                 format!(
                     "; if it is the right server, trust it with: taktwerk pki trust{pki} (it lists what was refused and \
@@ -79,6 +84,16 @@ fn describe(error: &ClientError) -> String {
         }
         other => other.to_string(),
     }
+}
+
+/// Whether a session could not be activated because of its user (Part 4 §5.7.3.3).
+fn is_of_user(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::BAD_USER_ACCESS_DENIED
+            | StatusCode::BAD_IDENTITY_TOKEN_REJECTED
+            | StatusCode::BAD_IDENTITY_TOKEN_INVALID
+    )
 }
 
 /// The options for the best endpoint among those that are offered.
@@ -377,5 +392,24 @@ impl Session {
             Some(kind) => kind.to_string(),
             None => data_type.to_string(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_refuses_is_told_with_what_to_do() {
+        let of = |service, status| describe(&ClientError::Service { service, status });
+        for status in [StatusCode::BAD_USER_ACCESS_DENIED, StatusCode::BAD_IDENTITY_TOKEN_REJECTED] {
+            assert!(of("ActivateSession", status).contains("--user"), "{status}");
+            assert!(!of("Read", status).contains("--user"), "{status}");
+        }
+        let closed = ClientError::ServerClosed {
+            status: StatusCode::BAD_SECURITY_CHECKS_FAILED,
+            reason: String::new().into(),
+        };
+        assert!(describe(&closed).contains("taktwerk pki trust"), "{}", describe(&closed));
     }
 }

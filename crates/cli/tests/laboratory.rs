@@ -282,6 +282,8 @@ fn a_live_view_ends_with_ctrl_c_and_gives_the_terminal_back() {
     let before = tcgetattr(&kept).unwrap();
     let mut lab = place
         .command(&["lab", "run", "scenario.toml", "--tui", "--name", "tui"])
+        // Not every shell that runs tests has a terminal of a kind.
+        .env("TERM", "xterm")
         .stdin(end())
         .stdout(Stdio::null())
         .stderr(end())
@@ -294,7 +296,9 @@ fn a_live_view_ends_with_ctrl_c_and_gives_the_terminal_back() {
     let runs = || json(&place.run(&["lab", "runs", "--json"]))["runs"][0].clone();
     let limit = Instant::now() + Duration::from_secs(120);
     while runs()["measurements"].as_u64().unwrap_or(0) < 2 {
-        assert!(Instant::now() < limit, "nothing was measured: {:?}", lab.try_wait());
+        let ended = lab.try_wait().unwrap();
+        assert!(ended.is_none(), "it has ended before anything was measured: {ended:?}");
+        assert!(Instant::now() < limit, "nothing was measured");
         std::thread::sleep(Duration::from_millis(200));
     }
     assert!(!tcgetattr(&kept).unwrap().local_modes.contains(LocalModes::ECHO), "the terminal is not raw");

@@ -172,9 +172,8 @@ fn failures_have_their_exit_codes_and_say_what_to_do() {
     assert!(stderr(2, &["read", url, "i=84", "--mode", "Sign"]).contains("--policy"));
     let best = ["read", url, "i=84", "--policy", "best", "--mode", "Sign"];
     assert!(stderr(2, &best).contains("leave out mode Sign"));
-    assert!(
-        stderr(3, &["read", url, "i=2258", "-u", "user1", "-p", "wrong"]).contains("BadUserAccessDenied")
-    );
+    let wrong_password = stderr(3, &["read", url, "i=2258", "-u", "user1", "-p", "wrong"]);
+    assert!(wrong_password.contains("BadUserAccessDenied") && wrong_password.contains("the password"));
     run(0, &["read", url, "i=2258", "-u", "user1", "-p", "password"]);
     assert!(stderr(4, &["read", url, "i=4294967295"]).contains("BadNodeIdUnknown"));
     assert!(

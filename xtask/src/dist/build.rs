@@ -1,6 +1,6 @@
 //! The programs: one for the C library of distributions, one without any.
 
-use super::{Machine, Place, shown, tools};
+use super::{Machine, Place, shown, symbols, tools};
 use crate::Failure;
 use std::path::PathBuf;
 use std::process::Command;
@@ -72,5 +72,7 @@ fn compile(
         ),
     );
     shown(&mut cargo)?;
-    Ok(target_directory(place).join(target).join("release").join("taktwerk"))
+    let program = target_directory(place).join(target).join("release").join("taktwerk");
+    symbols::refuse(&program)?;
+    Ok(program)
 }

@@ -14,6 +14,7 @@ mod licences;
 mod materials;
 mod package;
 mod stage;
+mod symbols;
 mod tools;
 mod trial;
 

@@ -5,6 +5,7 @@ mod circles;
 mod dependencies;
 mod form;
 mod lock;
+mod profile;
 mod purity;
 mod randomness;
 mod source;
@@ -49,6 +50,7 @@ pub(crate) fn run(root: &Path, wasm: bool) -> Result<(), Failure> {
     let metadata = metadata(root)?;
     let mut findings = dependencies::check(&table, &metadata)?;
     findings.extend(lock::check(&read(&root.join("fuzz/Cargo.lock"))?, &metadata));
+    findings.extend(profile::check(&read(&root.join("Cargo.toml"))?));
     for file in rust_files(root)? {
         let path = relative(root, &file);
         let text = read(&file)?;

@@ -3,7 +3,7 @@
 use crate::measurement::Measurement;
 use crate::validity::Invalid;
 use serde::Serialize;
-use taktwerk_load::result::{Ending, Reason};
+use taktwerk_load::result::{Ending, Figure, Reason};
 
 /// An answer between a load that was sustained and one that was not, which are close to each other.
 #[derive(Debug, Clone)]
@@ -124,7 +124,8 @@ const FAR_OFF: f64 = 0.8;
 /// one at the edge of the window.
 #[must_use]
 pub fn usual(measurement: &Measurement) -> Option<f64> {
-    let [expected, seconds] = ["progress.expected_per_item", "window_s"].map(|name| measurement.get(name));
+    let [expected, seconds] =
+        [Figure::PROGRESS_EXPECTED_PER_ITEM, Figure::WINDOW_S].map(|name| measurement.get(name));
     let (expected, seconds) = (expected?, seconds.filter(|seconds| *seconds > 0.0)?);
     (expected > 1.0).then(|| (expected - 1.0) / seconds)
 }
@@ -134,8 +135,8 @@ pub const WAITED: f64 = 0.1;
 
 /// Why a miss under a load says nothing about the server: another program had the generator's CPU. `None` if none had.
 fn disturbed(measurement: &Measurement) -> Option<String> {
-    let waited = measurement.get("generator.runqueue_wait_s")?;
-    let share = waited / measurement.get("window_s").filter(|window| *window > 0.0)?;
+    let waited = measurement.get(Figure::GENERATOR_RUNQUEUE_WAIT_S)?;
+    let share = waited / measurement.get(Figure::WINDOW_S).filter(|window| *window > 0.0)?;
     (share > WAITED).then(|| {
         format!(
             "the load generator waited for its CPU during {:.0} % of the window: other programs are running on this machine",
@@ -170,23 +171,23 @@ fn delivered(measurement: &Measurement, usual: Option<f64>) -> Verdict {
     if let Some(reason) = measurement.invalid.first() {
         return not(reason.clone(), false);
     }
-    let get = |name: &str| measurement.get(name).unwrap_or(0.0);
-    if get("connections_lost") > 0.0 {
-        return not(format!("{} connections were lost", get("connections_lost")), false);
+    let get = |figure: Figure| measurement.get(figure).unwrap_or(0.0);
+    if get(Figure::CONNECTIONS_LOST) > 0.0 {
+        return not(format!("{} connections were lost", get(Figure::CONNECTIONS_LOST)), false);
     }
     // A window of n cycles holds n ± 1 of them.
-    let as_usual = (usual.unwrap_or(0.0) * get("window_s") + 1e-6).floor();
-    let expected = get("progress.expected_per_item").max(as_usual);
-    let received = get("progress.min_per_item");
+    let as_usual = (usual.unwrap_or(0.0) * get(Figure::WINDOW_S) + 1e-6).floor();
+    let expected = get(Figure::PROGRESS_EXPECTED_PER_ITEM).max(as_usual);
+    let received = get(Figure::PROGRESS_MIN_PER_ITEM);
     if received + 1.0 < expected * PROGRESS {
         let clear = received < expected * FAR_OFF;
         return not(format!("an item received {received} of {expected} values"), clear);
     }
-    if get("progress.overflows") > 0.0 || get("lost_messages") > 0.0 {
+    if get(Figure::PROGRESS_OVERFLOWS) > 0.0 || get(Figure::LOST_MESSAGES) > 0.0 {
         return not("values were lost".to_owned(), false);
     }
     let interval = measurement.condition.publishing_ms.unwrap_or(0.0);
-    let mean = get("message_interval.mean_us") / 1e3;
+    let mean = get(Figure::MESSAGE_INTERVAL_MEAN_US) / 1e3;
     if interval > 0.0 && mean > interval * LATE {
         let clear = interval < mean * FAR_OFF;
         return not(format!("messages came every {mean:.0} ms instead of {interval:.0} ms"), clear);

@@ -4,7 +4,10 @@ use crate::latency::Times;
 use crate::scenario::{Condition, Kind};
 use crate::statistics::Repeated;
 use std::collections::BTreeMap;
-use taktwerk_load::result::{Accounts, Document, Ending, Laid, Part, Reason};
+use taktwerk_load::result::{Accounts, Document, Ending, Figure, Laid, Part, Reason};
+
+/// Where documents have the CPU use of threads.
+const BY_THREAD: &str = "server.threads_percent.";
 
 /// One measurement of one condition.
 #[derive(Debug, Clone)]
@@ -83,14 +86,19 @@ impl Measurement {
 
     /// A figure.
     #[must_use]
-    pub fn get(&self, metric: &str) -> Option<f64> {
-        self.metrics.get(metric).copied()
+    pub fn get(&self, figure: Figure) -> Option<f64> {
+        self.metrics.get(figure.name()).copied()
+    }
+
+    /// CPU use of the server's threads by name, percent of one core.
+    pub fn threads_percent(&self) -> impl Iterator<Item = (&str, f64)> {
+        self.metrics.iter().filter_map(|(place, percent)| Some((place.strip_prefix(BY_THREAD)?, *percent)))
     }
 
     /// Values per second that the server really delivered.
     #[must_use]
     pub fn signals_per_s(&self) -> Option<f64> {
-        self.get("per_second")
+        self.get(Figure::PER_SECOND)
     }
 }
 
@@ -133,20 +141,26 @@ pub struct Group<'a> {
 impl Group<'_> {
     /// A figure over the valid repetitions.
     #[must_use]
-    pub fn metric(&self, name: &str) -> Option<Repeated> {
-        Repeated::new(self.valid.iter().filter_map(|measurement| measurement.get(name)).collect())
+    pub fn metric(&self, figure: Figure) -> Option<Repeated> {
+        self.named(figure.name())
+    }
+
+    /// A figure that a user names, over the valid repetitions.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<Repeated> {
+        Repeated::new(self.valid.iter().filter_map(|one| one.metrics.get(name).copied()).collect())
     }
 
     /// How many of the valid ones were measured before the load was steady.
     #[must_use]
     pub fn unsteady(&self) -> usize {
-        self.valid.iter().filter(|one| one.get("steady") == Some(0.0)).count()
+        self.valid.iter().filter(|one| one.get(Figure::STEADY) == Some(0.0)).count()
     }
 
     /// The mean of a figure.
     #[must_use]
-    pub fn mean(&self, name: &str) -> Option<f64> {
-        let values: Vec<f64> = self.valid.iter().filter_map(|measurement| measurement.get(name)).collect();
+    pub fn mean(&self, figure: Figure) -> Option<f64> {
+        let values: Vec<f64> = self.valid.iter().filter_map(|one| one.get(figure)).collect();
         crate::statistics::mean(&values)
     }
 
@@ -164,46 +178,51 @@ impl Group<'_> {
 
 /// The figures that every valid measurement of our own server has, by kind of load: those that findings rest on.
 #[must_use]
-pub fn required(kind: Kind) -> &'static [&'static str] {
+pub fn required(kind: Kind) -> &'static [Figure] {
     match kind {
         Kind::Read => &[
-            "latency.uncorrected.count",
-            "latency.uncorrected.p50_us",
-            "per_second",
-            "server.cpu_percent",
-            "server.cpu_s",
-            "server.cpu_us_per_request",
-            "server.system_s",
-            "server.user_s",
-            "server.voluntary_switches",
-            "window_s",
+            Figure::LATENCY_UNCORRECTED_COUNT,
+            Figure::LATENCY_UNCORRECTED_P50_US,
+            Figure::PER_SECOND,
+            Figure::SERVER_CPU_PERCENT,
+            Figure::SERVER_CPU_S,
+            Figure::SERVER_CPU_US_PER_REQUEST,
+            Figure::SERVER_SYSTEM_S,
+            Figure::SERVER_USER_S,
+            Figure::SERVER_VOLUNTARY_SWITCHES,
+            Figure::WINDOW_S,
         ],
         Kind::Subscribe => &[
-            "message_interval.mean_us",
-            "notifications",
-            "per_second",
-            "progress.cycle_p50_ms",
-            "progress.cycle_p99_ms",
-            "progress.worst_item_ratio",
-            "server.cpu_percent",
-            "server.cpu_us_per_signal",
-            "server.rss_bytes",
-            "transfer.p50_us",
-            "window_s",
-            "wire.total_bytes",
+            Figure::MESSAGE_INTERVAL_MEAN_US,
+            Figure::NOTIFICATIONS,
+            Figure::PER_SECOND,
+            Figure::PROGRESS_CYCLE_P50_MS,
+            Figure::PROGRESS_CYCLE_P99_MS,
+            Figure::PROGRESS_WORST_ITEM_RATIO,
+            Figure::SERVER_CPU_PERCENT,
+            Figure::SERVER_CPU_US_PER_SIGNAL,
+            Figure::SERVER_RSS_BYTES,
+            Figure::TRANSFER_P50_US,
+            Figure::WINDOW_S,
+            Figure::WIRE_TOTAL_BYTES,
         ],
-        Kind::Roundtrip => &["roundtrip.count", "roundtrip.mean_us", "roundtrip.p50_us", "wire.total_bytes"],
+        Kind::Roundtrip => &[
+            Figure::ROUNDTRIP_COUNT,
+            Figure::ROUNDTRIP_MEAN_US,
+            Figure::ROUNDTRIP_P50_US,
+            Figure::WIRE_TOTAL_BYTES,
+        ],
         Kind::PubSub => &[
-            "cycles",
-            "cycles_missed",
-            "drift_ppm",
-            "making.p50_us",
-            "mean_period_error_ns",
-            "process_cpu_percent",
-            "signals_per_s",
-            "transfer.p50_us",
+            Figure::CYCLES,
+            Figure::CYCLES_MISSED,
+            Figure::DRIFT_PPM,
+            Figure::MAKING_P50_US,
+            Figure::MEAN_PERIOD_ERROR_NS,
+            Figure::PROCESS_CPU_PERCENT,
+            Figure::SIGNALS_PER_S,
+            Figure::TRANSFER_P50_US,
         ],
-        Kind::Igmp => &["flooding.unjoined_percent", "snooping.unjoined_percent"],
+        Kind::Igmp => &[Figure::FLOODING_UNJOINED_PERCENT, Figure::SNOOPING_UNJOINED_PERCENT],
         Kind::Write | Kind::Browse | Kind::Connect | Kind::Fan | Kind::Probe | Kind::Update => &[],
     }
 }
@@ -212,10 +231,10 @@ pub fn required(kind: Kind) -> &'static [&'static str] {
 /// its findings vanish.
 #[must_use]
 pub fn lacking(measurements: &[Measurement]) -> Vec<String> {
-    let mut names: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    let mut names: BTreeMap<(&str, Figure), usize> = BTreeMap::new();
     for one in measurements.iter().filter(|one| one.is_valid() && one.condition.stack == "own") {
-        for name in required(one.condition.kind).iter().filter(|name| one.get(name).is_none()) {
-            *names.entry((one.condition.kind.name(), name)).or_default() += 1;
+        for name in required(one.condition.kind).iter().filter(|figure| one.get(**figure).is_none()) {
+            *names.entry((one.condition.kind.name(), *name)).or_default() += 1;
         }
     }
     let line = |((kind, name), count)| {
@@ -294,7 +313,7 @@ mod tests {
             "invalid": [{"reason": "no_samples", "message": "nothing was measured"}],
         });
         let one = Measurement::from_document("e", condition.clone(), 0, document.clone());
-        assert_eq!(one.get("server.cpu_percent"), Some(12.5));
+        assert_eq!(one.get(Figure::SERVER_CPU_PERCENT), Some(12.5));
         assert_eq!((one.metrics.len(), one.histograms.len()), (1, 1));
         assert_eq!(one.invalid, ["nothing was measured"]);
         let mut fine = document;
@@ -303,7 +322,7 @@ mod tests {
         let all = [one, two];
         let groups = group(&all);
         assert_eq!((groups.len(), groups[0].valid.len(), groups[0].invalid.len()), (1, 1, 1));
-        assert_eq!(groups[0].mean("server.cpu_percent"), Some(12.5));
+        assert_eq!(groups[0].mean(Figure::SERVER_CPU_PERCENT), Some(12.5));
         assert_eq!(groups[0].times("latency").count(), 1);
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::measurement::{Measurement, group};
 use crate::scenario::{CpuCondition, Kind};
+use taktwerk_load::result::Figure;
 
 pub use taktwerk_model::cpu::*;
 
@@ -13,23 +14,23 @@ const KEPT_UP: f64 = 0.9;
 #[must_use]
 pub fn observation(measurement: &Measurement) -> Option<Observation> {
     let condition = &measurement.condition;
-    if measurement.get("progress.worst_item_ratio").is_some_and(|ratio| ratio < KEPT_UP) {
+    if measurement.get(Figure::PROGRESS_WORST_ITEM_RATIO).is_some_and(|ratio| ratio < KEPT_UP) {
         return None;
     }
     if condition.cpu.condition != CpuCondition::Isolated {
         return None;
     }
     let interval = condition.publishing_ms.filter(|interval| *interval > 0.0)?;
-    let cpu_percent = measurement.get("server.cpu_percent").filter(|cpu| *cpu > 0.0)?;
+    let cpu_percent = measurement.get(Figure::SERVER_CPU_PERCENT).filter(|cpu| *cpu > 0.0)?;
     (measurement.is_valid() && condition.kind == Kind::Subscribe).then_some(Observation {
         clients: f64::from(condition.clients),
-        signals_per_s: measurement.get("per_second")?,
+        signals_per_s: measurement.get(Figure::PER_SECOND)?,
         messages_per_s: f64::from(condition.clients) * 1e3 / interval,
         encrypted: !condition.security.is_none(),
         cpu_percent,
         wakes_per_s: measurement
-            .get("server.voluntary_switches")
-            .zip(measurement.get("server.seconds").filter(|seconds| *seconds > 0.0))
+            .get(Figure::SERVER_VOLUNTARY_SWITCHES)
+            .zip(measurement.get(Figure::SERVER_SECONDS).filter(|seconds| *seconds > 0.0))
             .map(|(switches, seconds)| switches / seconds),
     })
 }
@@ -46,11 +47,13 @@ pub fn fit(stack: &str, measurements: &[Measurement]) -> Option<Model> {
     for (load, repetitions) in group(own).iter().enumerate() {
         for one in &repetitions.valid {
             let clients = f64::from(one.condition.clients);
-            if let (Some(items), Some(bytes)) = (one.condition.items, one.get("server.rss_bytes")) {
+            if let (Some(items), Some(bytes)) = (one.condition.items, one.get(Figure::SERVER_RSS_BYTES)) {
                 memory.push(MemorySample { load, items: f64::from(items), clients, bytes });
             }
-            let total =
-                one.get("wire.total_bytes").zip(one.get("window_s")).filter(|(_, window)| *window > 0.0);
+            let total = one
+                .get(Figure::WIRE_TOTAL_BYTES)
+                .zip(one.get(Figure::WINDOW_S))
+                .filter(|(_, window)| *window > 0.0);
             if let (Some(of), Some((total, window))) = (observation(one), total) {
                 wire.push(WireSample {
                     load,

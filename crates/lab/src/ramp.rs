@@ -10,6 +10,7 @@ use crate::outcome::{Grid, Outcome};
 use crate::scenario::{Condition, Kind, LoadSpec, Scenario, Sweep};
 use crate::statistics::median;
 use serde::Serialize;
+use taktwerk_load::result::Figure;
 
 /// Variables of the server, all of which change in every interval.
 pub const VARIABLES: u32 = 1_000;
@@ -64,7 +65,7 @@ pub fn calibration(window_s: f64, repetitions: u32) -> Vec<Condition> {
 pub fn typical(measurements: &[Measurement]) -> Vec<Measurement> {
     let of = |group: Group<'_>| {
         let mut valid = group.valid;
-        let cpu = |one: &Measurement| one.get("server.cpu_percent").unwrap_or(f64::MAX);
+        let cpu = |one: &Measurement| one.get(Figure::SERVER_CPU_PERCENT).unwrap_or(f64::MAX);
         valid.sort_by(|one, other| cpu(one).total_cmp(&cpu(other)));
         valid.get(valid.len().saturating_sub(1) / 2).map(|one| (*one).clone())
     };
@@ -241,7 +242,7 @@ mod tests {
         let condition = calibration(1.0, 3).remove(0);
         let of = |repetition, cpu: f64, is_valid: bool| {
             let mut one = Measurement::failed("headroom", condition.clone(), repetition, "late".to_owned());
-            one.metrics.insert("server.cpu_percent".to_owned(), cpu);
+            one.metrics.insert(Figure::SERVER_CPU_PERCENT.name().to_owned(), cpu);
             if is_valid {
                 one.invalid.clear();
             }
@@ -250,7 +251,7 @@ mod tests {
         let all = [of(0, 9.0, true), of(1, 5.0, true), of(2, 5.2, true), of(3, 1.0, false)];
         let kept = typical(&all);
         assert_eq!(kept.len(), 1);
-        assert_eq!(kept[0].get("server.cpu_percent"), Some(5.2));
+        assert_eq!(kept[0].get(Figure::SERVER_CPU_PERCENT), Some(5.2));
         assert!(typical(&all[3..]).is_empty());
     }
 

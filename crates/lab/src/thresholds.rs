@@ -70,7 +70,7 @@ impl Figure {
 
 fn own(group: &Group<'_>, metric: &str) -> Result<Figure, String> {
     let missing = || format!("there is no figure {metric}");
-    let repeated = group.metric(metric).ok_or_else(missing)?;
+    let repeated = group.named(metric).ok_or_else(missing)?;
     let value = mean(&repeated.values).ok_or_else(missing)?;
     Ok(Figure { value, interval: repeated.mean_ci95, count: repeated.values.len() })
 }
@@ -81,8 +81,8 @@ fn ratio(group: &Group<'_>, groups: &[Group<'_>], other: &str, metric: &str) -> 
     other.clone_into(&mut wanted.stack);
     let peer = groups.iter().find(|group| group.condition.is_repeated_by(&wanted));
     let missing = |stack: &str| format!("there is no figure {metric} of {stack}");
-    let ours = group.metric(metric).ok_or_else(|| missing(&group.condition.stack))?.values;
-    let peer = peer.and_then(|peer| peer.metric(metric)).ok_or_else(|| missing(other))?.values;
+    let ours = group.named(metric).ok_or_else(|| missing(&group.condition.stack))?.values;
+    let peer = peer.and_then(|peer| peer.named(metric)).ok_or_else(|| missing(other))?.values;
     let (value, interval) = median_ratio(&ours, &peer).ok_or_else(|| format!("{metric} of {other} is 0"))?;
     let count = ours.len().min(peer.len());
     Ok(Figure { value, interval: (count > 1).then_some(interval), count })

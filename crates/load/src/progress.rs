@@ -18,7 +18,7 @@ pub struct Progress {
 }
 
 /// The figures of a [`Progress`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProgressSummary {
     /// Items observed.
     pub items: usize,

@@ -6,6 +6,7 @@ use crate::chart::{Mark, Point, Series};
 use crate::figures;
 use crate::measurement::{Group, Measurement};
 use crate::outcome::{Grid, maybe};
+use taktwerk_load::result::Figure;
 
 /// A table of figures that a paper gives, each beside ours.
 pub(super) struct Beside {
@@ -39,16 +40,16 @@ fn asked(group: &Group<'_>) -> f64 {
 
 /// Whether the cycle of 100 ms was kept.
 pub(super) fn is_kept(group: &Group<'_>) -> bool {
-    let is_late = group.mean("message_interval.mean_us").is_some_and(|us| us > 110_000.0);
-    let is_behind = group.mean("progress.worst_item_ratio").is_some_and(|ratio| ratio < 0.9);
+    let is_late = group.mean(Figure::MESSAGE_INTERVAL_MEAN_US).is_some_and(|us| us > 110_000.0);
+    let is_behind = group.mean(Figure::PROGRESS_WORST_ITEM_RATIO).is_some_and(|ratio| ratio < 0.9);
     !is_late && !is_behind
 }
 
 /// The same as a verdict: yes if every repetition kept it, no if none did, open otherwise.
 pub(super) fn kept(group: &Group<'_>) -> Option<bool> {
     let is_kept = |one: &&&Measurement| {
-        !one.get("message_interval.mean_us").is_some_and(|us| us > 110_000.0)
-            && !one.get("progress.worst_item_ratio").is_some_and(|ratio| ratio < 0.9)
+        !one.get(Figure::MESSAGE_INTERVAL_MEAN_US).is_some_and(|us| us > 110_000.0)
+            && !one.get(Figure::PROGRESS_WORST_ITEM_RATIO).is_some_and(|ratio| ratio < 0.9)
     };
     match group.valid.iter().filter(is_kept).count() {
         0 => Some(false),
@@ -69,7 +70,7 @@ pub(super) fn cpu(groups: &[Group<'_>], stacks: &[String], published: &[Measurem
     let mut beside = Beside::new();
     for stack in stacks {
         let own: Vec<&Group<'_>> = groups.iter().filter(|group| group.condition.stack == *stack).collect();
-        let cpu = |clients| nearest(&own, clients, 10_000.0)?.mean("server.cpu_percent");
+        let cpu = |clients| nearest(&own, clients, 10_000.0)?.mean(Figure::SERVER_CPU_PERCENT);
         let at = nearest(&own, 1, 10_000.0).map_or(10_000.0, asked);
         let rate = figures::number(at);
         let paper = [1, 30].map(|clients| {
@@ -112,9 +113,9 @@ pub(super) fn cpu(groups: &[Group<'_>], stacks: &[String], published: &[Measurem
         }
         let missed = own.iter().filter(|group| !is_kept(group));
         let missed =
-            missed.filter_map(|group| group.mean("server.cpu_percent")).fold(f64::INFINITY, f64::min);
+            missed.filter_map(|group| group.mean(Figure::SERVER_CPU_PERCENT)).fold(f64::INFINITY, f64::min);
         let kept = own.iter().filter(|group| is_kept(group));
-        let kept = kept.filter_map(|group| group.mean("server.cpu_percent")).fold(f64::NAN, f64::max);
+        let kept = kept.filter_map(|group| group.mean(Figure::SERVER_CPU_PERCENT)).fold(f64::NAN, f64::max);
         beside.row(
             "CPU above which the cycle of 100 ms is missed",
             stack,
@@ -130,7 +131,7 @@ pub(super) fn cpu(groups: &[Group<'_>], stacks: &[String], published: &[Measurem
                 &format!("cycle at a client, 10 clients, {} signals/s", figures::number(asked(group))),
                 stack,
                 with(burger("client cycle time with 10 clients at 25000 signals/s"), "ms"),
-                with(group.mean("message_interval.mean_us").map(|us| us / 1e3), "ms"),
+                with(group.mean(Figure::MESSAGE_INTERVAL_MEAN_US).map(|us| us / 1e3), "ms"),
             );
         }
         let most = own.iter().filter(|group| is_kept(group)).map(|group| group.condition.clients).max();
@@ -143,7 +144,7 @@ pub(super) fn cpu(groups: &[Group<'_>], stacks: &[String], published: &[Measurem
     }
     let publishers = valid_groups(published);
     if let Some(first) = publishers.first() {
-        let kept = publishers.iter().filter(|group| group.mean("cycles_missed") == Some(0.0));
+        let kept = publishers.iter().filter(|group| group.mean(Figure::CYCLES_MISSED) == Some(0.0));
         let most = kept.map(asked).fold(f64::NAN, f64::max);
         beside.row(
             "most signals/s, PubSub",

@@ -17,6 +17,7 @@ use crate::outcome::{Grid, Outcome, maybe};
 use crate::place::can_encrypt;
 use crate::scenario::{Condition, Kind, LoadSpec, Scenario, SecuritySpec, Sweep};
 use crate::statistics::{Repeated, mean, median};
+use taktwerk_load::result::Figure;
 
 pub(super) static ALL: [&dyn Experiment; 6] =
     [&Cpu, &footprint::Memory, &footprint::Network, &Security, &Threads, &Igmp];
@@ -124,19 +125,19 @@ impl Experiment for Cpu {
             grid.row([
                 stack_name(&group.condition.stack).to_owned(),
                 group.condition.clients.to_string(),
-                maybe(group.mean("per_second")),
-                shown(group, "server.cpu_percent"),
-                maybe(group.mean("server.cpu_us_per_signal")),
-                maybe(group.mean("progress.cycle_p50_ms")),
-                maybe(group.mean("progress.cycle_p99_ms")),
-                maybe(group.mean("progress.worst_item_ratio").map(|ratio| ratio * 100.0)),
+                maybe(group.mean(Figure::PER_SECOND)),
+                shown(group, Figure::SERVER_CPU_PERCENT),
+                maybe(group.mean(Figure::SERVER_CPU_US_PER_SIGNAL)),
+                maybe(group.mean(Figure::PROGRESS_CYCLE_P50_MS)),
+                maybe(group.mean(Figure::PROGRESS_CYCLE_P99_MS)),
+                maybe(group.mean(Figure::PROGRESS_WORST_ITEM_RATIO).map(|ratio| ratio * 100.0)),
                 format!("{} of {}", group.valid.len() - group.unsteady(), group.valid.len()),
             ]);
         }
         outcome.grids.push(grid);
         for stack in stacks(measurements) {
             let name = stack_name(&stack);
-            let mut series = by_clients(&groups, &stack, "server.cpu_percent", 1.0);
+            let mut series = by_clients(&groups, &stack, Figure::SERVER_CPU_PERCENT, 1.0);
             if stack == "own" {
                 series.extend(publishing::line(&published, series.len()));
             }
@@ -149,7 +150,7 @@ impl Experiment for Cpu {
                 Axis::log("CPU, % of one core"),
                 series,
             ));
-            let series = by_clients(&groups, &stack, "message_interval.mean_us", 1e-3);
+            let series = by_clients(&groups, &stack, Figure::MESSAGE_INTERVAL_MEAN_US, 1e-3);
             outcome.charts.push(Chart::plane(
                 &format!("Client cycle against signals per second: {name}"),
                 "The time between two messages at a client. It should stay at 100 ms. Where a line leaves 100 ms, the server \
@@ -216,7 +217,7 @@ fn cheaper(groups: &[Group<'_>], stack: &str, outcome: &mut Outcome) {
     });
     let (kept, missed): (Vec<_>, Vec<_>) =
         pairs.partition(|(ours, peer)| beside::is_kept(ours) && beside::is_kept(peer));
-    let cpu = |group: &Group<'_>| group.metric("server.cpu_percent");
+    let cpu = |group: &Group<'_>| group.metric(Figure::SERVER_CPU_PERCENT);
     let compared = kept.iter().filter_map(|(ours, peer)| {
         let (ours, peer) = (cpu(ours)?, cpu(peer)?);
         Some((mean(&ours.values)? / mean(&peer.values)?, is_less(&ours, &peer)))
@@ -251,7 +252,7 @@ fn cheaper(groups: &[Group<'_>], stack: &str, outcome: &mut Outcome) {
 }
 
 /// A line per number of clients: a figure against the signals per second that were delivered.
-pub(super) fn by_clients(groups: &[Group<'_>], stack: &str, metric: &str, factor: f64) -> Vec<Series> {
+pub(super) fn by_clients(groups: &[Group<'_>], stack: &str, figure: Figure, factor: f64) -> Vec<Series> {
     let mut clients: Vec<u32> =
         groups.iter().filter(|group| group.condition.stack == stack).map(|g| g.condition.clients).collect();
     clients.sort_unstable();
@@ -262,10 +263,10 @@ pub(super) fn by_clients(groups: &[Group<'_>], stack: &str, metric: &str, factor
             .iter()
             .filter(of)
             .filter_map(|group| {
-                let figure = group.metric(metric)?;
+                let figure = group.metric(figure)?;
                 let y = mean(&figure.values)? * factor;
                 let interval = figure.mean_ci95.map(|(low, high)| (low.max(0.0) * factor, high * factor));
-                Some(Point { x: group.mean("per_second")?, y, interval })
+                Some(Point { x: group.mean(Figure::PER_SECOND)?, y, interval })
             })
             .collect();
         points.sort_by(|a, b| a.x.total_cmp(&b.x));
@@ -286,7 +287,8 @@ fn overhead(groups: &[Group<'_>], stacks: &[String], outcome: &mut Outcome) {
             })
         };
         let Some(lowest) = groups.iter().filter_map(|group| group.condition.items).min() else { return };
-        let cpu = |clients| at(clients, Some(lowest)).and_then(|group| group.metric("server.cpu_percent"));
+        let cpu =
+            |clients| at(clients, Some(lowest)).and_then(|group| group.metric(Figure::SERVER_CPU_PERCENT));
         if let (Some(few), Some(many)) = (cpu(1), cpu(30)) {
             let middle = |figure: &Repeated| mean(&figure.values).unwrap_or(figure.median);
             let (one, thirty) = (middle(&few), middle(&many));
@@ -370,9 +372,9 @@ impl Experiment for Security {
                     .filter(of)
                     .filter(|group| group.condition.clients == 10)
                     .filter_map(|group| {
-                        let cpu = group.metric("server.cpu_percent")?;
+                        let cpu = group.metric(Figure::SERVER_CPU_PERCENT)?;
                         Some(Point {
-                            x: group.mean("per_second")?,
+                            x: group.mean(Figure::PER_SECOND)?,
                             y: mean(&cpu.values)?,
                             interval: cpu.mean_ci95,
                         })
@@ -402,25 +404,25 @@ impl Experiment for Security {
             });
             let Some(secret) = secret else { continue };
             let (Some(without), Some(with)) =
-                (plain.mean("server.cpu_percent"), secret.mean("server.cpu_percent"))
+                (plain.mean(Figure::SERVER_CPU_PERCENT), secret.mean(Figure::SERVER_CPU_PERCENT))
             else {
                 continue;
             };
             any = true;
             if (plain.condition.items, plain.condition.clients) == (at, 10) {
-                let rate = plain.mean("per_second").unwrap_or(f64::NAN);
+                let rate = plain.mean(Figure::PER_SECOND).unwrap_or(f64::NAN);
                 beside::security(&plain.condition.stack, rate, without, with, &mut beside);
             }
             grid.row([
                 stack_name(&plain.condition.stack).to_owned(),
                 plain.condition.clients.to_string(),
-                maybe(plain.mean("per_second")),
-                shown(plain, "server.cpu_percent"),
-                shown(secret, "server.cpu_percent"),
+                maybe(plain.mean(Figure::PER_SECOND)),
+                shown(plain, Figure::SERVER_CPU_PERCENT),
+                shown(secret, Figure::SERVER_CPU_PERCENT),
                 figures::number(with - without),
                 figures::number(with / without),
             ]);
-            let cost = |group: &Group<'_>| group.metric("server.cpu_us_per_signal");
+            let cost = |group: &Group<'_>| group.metric(Figure::SERVER_CPU_US_PER_SIGNAL);
             outcome.finding(
                 "encryption costs CPU",
                 is_below(cost(plain).as_ref(), cost(secret).as_ref()),
@@ -428,7 +430,7 @@ impl Experiment for Security {
                     "{}, {} clients, {} signals/s: {} % and {} %, {} (published: {})",
                     stack_name(&plain.condition.stack),
                     plain.condition.clients,
-                    maybe(plain.mean("per_second")),
+                    maybe(plain.mean(Figure::PER_SECOND)),
                     figures::number(without),
                     figures::number(with),
                     times_as(with / without),
@@ -448,8 +450,8 @@ impl Experiment for Security {
                         is_below(cost(ours).as_ref(), cost(secret).as_ref()),
                         format!(
                             "{} signals/s: {} % against {} % of {} (and {} % of it without encryption)",
-                            maybe(plain.mean("per_second")),
-                            maybe(ours.mean("server.cpu_percent")),
+                            maybe(plain.mean(Figure::PER_SECOND)),
+                            maybe(ours.mean(Figure::SERVER_CPU_PERCENT)),
                             figures::number(with),
                             plain.condition.stack,
                             figures::number(without),
@@ -620,19 +622,25 @@ impl Experiment for Igmp {
             1,
             &["switch", "messages sent", "heard", "packets at the joined host", "at the unjoined host"],
         );
-        for (name, key) in [("with IGMP snooping", "snooping"), ("without", "flooding")] {
-            let of = |figure: &str| shown(group, &format!("{key}.{figure}"));
-            grid.row([
-                name.to_owned(),
-                of("messages_sent"),
-                of("messages_heard"),
-                of("packets_at_joined"),
-                of("packets_at_unjoined"),
-            ]);
+        let snooping = [
+            Figure::SNOOPING_MESSAGES_SENT,
+            Figure::SNOOPING_MESSAGES_HEARD,
+            Figure::SNOOPING_PACKETS_AT_JOINED,
+            Figure::SNOOPING_PACKETS_AT_UNJOINED,
+        ];
+        let flooding = [
+            Figure::FLOODING_MESSAGES_SENT,
+            Figure::FLOODING_MESSAGES_HEARD,
+            Figure::FLOODING_PACKETS_AT_JOINED,
+            Figure::FLOODING_PACKETS_AT_UNJOINED,
+        ];
+        for (name, figures) in [("with IGMP snooping", snooping), ("without", flooding)] {
+            let counts = figures.map(|figure| shown(group, figure));
+            grid.row(std::iter::once(name.to_owned()).chain(counts));
         }
         outcome.grids.push(grid);
-        let share = |key: &str| group.metric(&format!("{key}.unjoined_percent"));
-        if let (Some(snooping), Some(flooding)) = (share("snooping"), share("flooding")) {
+        let unjoined = [Figure::SNOOPING_UNJOINED_PERCENT, Figure::FLOODING_UNJOINED_PERCENT];
+        if let [Some(snooping), Some(flooding)] = unjoined.map(|figure| group.metric(figure)) {
             // A query of IGMP goes to everybody now and then.
             outcome.finding(
                 "a switch with IGMP snooping keeps multicast from hosts that did not join",

@@ -7,6 +7,7 @@ use crate::chart::{Axis, Chart, Point};
 use crate::figures;
 use crate::measurement::{Group, Measurement};
 use crate::outcome::{Grid, Outcome, maybe};
+use taktwerk_load::result::Figure;
 
 pub(super) struct Memory;
 pub(super) struct Network;
@@ -42,14 +43,14 @@ impl Experiment for Memory {
                 stack_name(&group.condition.stack).to_owned(),
                 group.condition.clients.to_string(),
                 group.condition.items.unwrap_or(0).to_string(),
-                maybe(group.mean("server.rss_bytes").map(|bytes| bytes / 1e6)),
-                maybe(group.mean("server.rss_growth_bytes").map(|bytes| bytes / 1e3)),
+                maybe(group.mean(Figure::SERVER_RSS_BYTES).map(|bytes| bytes / 1e6)),
+                maybe(group.mean(Figure::SERVER_RSS_GROWTH_BYTES).map(|bytes| bytes / 1e3)),
             ]);
         }
         outcome.grids.push(grid);
         let mut beside = Beside::new();
         for stack in stacks(measurements) {
-            let mut series = by_clients(&groups, &stack, "server.rss_bytes", 1e-6);
+            let mut series = by_clients(&groups, &stack, Figure::SERVER_RSS_BYTES, 1e-6);
             let most =
                 series.iter().flat_map(|one| one.mark.points()).map(|point| point.x).fold(0.0, f64::max);
             series.push(beside::published_memory(most, series.len()));
@@ -60,7 +61,7 @@ impl Experiment for Memory {
                 Axis::linear("resident memory, MB"),
                 series,
             ));
-            let sizes = of_stack(&groups, &stack).filter_map(|group| group.mean("server.rss_bytes"));
+            let sizes = of_stack(&groups, &stack).filter_map(|group| group.mean(Figure::SERVER_RSS_BYTES));
             let (low, high) = sizes.fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
             if high < low {
                 continue;
@@ -108,19 +109,20 @@ impl Experiment for Network {
             ],
         );
         for group in &groups {
-            let total = group.mean("wire.total_bytes");
-            let share = |metric: &str| Some(group.mean(metric)? / total? * 100.0);
-            let payload =
-                share("wire.payload_in_bytes").zip(share("wire.payload_out_bytes")).map(|(a, b)| a + b);
-            let per_signal = || Some(total? / group.mean("notifications")?);
+            let total = group.mean(Figure::WIRE_TOTAL_BYTES);
+            let share = |figure: Figure| Some(group.mean(figure)? / total? * 100.0);
+            let payload = share(Figure::WIRE_PAYLOAD_IN_BYTES)
+                .zip(share(Figure::WIRE_PAYLOAD_OUT_BYTES))
+                .map(|(a, b)| a + b);
+            let per_signal = || Some(total? / group.mean(Figure::NOTIFICATIONS)?);
             grid.row([
                 stack_name(&group.condition.stack).to_owned(),
                 group.condition.clients.to_string(),
-                maybe(group.mean("per_second")),
+                maybe(group.mean(Figure::PER_SECOND)),
                 maybe(mbit_per_s(group)),
                 maybe(payload),
-                maybe(share("wire.tcp_ip_bytes")),
-                maybe(share("wire.ethernet_bytes")),
+                maybe(share(Figure::WIRE_TCP_IP_BYTES)),
+                maybe(share(Figure::WIRE_ETHERNET_BYTES)),
                 maybe(per_signal()),
             ]);
         }
@@ -161,7 +163,7 @@ fn of_stack<'a, 'm>(groups: &'a [Group<'m>], stack: &'a str) -> impl Iterator<It
 
 /// What a load puts on the wire, as Ethernet carries it.
 fn mbit_per_s(group: &Group<'_>) -> Option<f64> {
-    Some(group.mean("wire.total_bytes")? * 8.0 / group.mean("window_s")? / 1e6)
+    Some(group.mean(Figure::WIRE_TOTAL_BYTES)? * 8.0 / group.mean(Figure::WINDOW_S)? / 1e6)
 }
 
 /// Bandwidth against signals, for the fewest and the most clients of each stack.
@@ -170,7 +172,8 @@ fn bandwidth_lines(groups: &[Group<'_>], stacks: &[String]) -> Vec<(String, Vec<
     for stack in stacks {
         for clients in [1, 30] {
             let own = of_stack(groups, stack).filter(|group| group.condition.clients == clients);
-            let point = |group: &Group<'_>| Some(Point::new(group.mean("per_second")?, mbit_per_s(group)?));
+            let point =
+                |group: &Group<'_>| Some(Point::new(group.mean(Figure::PER_SECOND)?, mbit_per_s(group)?));
             let mut points: Vec<Point> = own.filter_map(point).collect();
             points.sort_by(|a, b| a.x.total_cmp(&b.x));
             lines.push((format!("{}, {}", stack_name(stack), super::clients(clients)), points));
@@ -182,8 +185,8 @@ fn bandwidth_lines(groups: &[Group<'_>], stacks: &[String]) -> Vec<(String, Vec<
 /// What would be used up first if the heaviest load grew: a core or a network.
 fn first_to_fill(name: &str, groups: &[&Group<'_>], outcome: &mut Outcome) {
     let heaviest = groups.iter().filter_map(|group| {
-        let (signals, mbit) = (group.mean("per_second")?, mbit_per_s(group)?);
-        let cpu = group.mean("server.cpu_percent").filter(|cpu| *cpu > 0.0)?;
+        let (signals, mbit) = (group.mean(Figure::PER_SECOND)?, mbit_per_s(group)?);
+        let cpu = group.mean(Figure::SERVER_CPU_PERCENT).filter(|cpu| *cpu > 0.0)?;
         Some((signals, mbit, cpu))
     });
     let Some((signals, mbit, cpu)) = heaviest.max_by(|a, b| a.0.total_cmp(&b.0)) else { return };

@@ -24,6 +24,7 @@ use crate::peers;
 use crate::place::Place;
 use crate::scenario::{Condition, CpuCondition, Kind, Labels, Scenario, TimeSpec, stack_name};
 use crate::statistics::{Repeated, median_ratio, within};
+use taktwerk_load::result::Figure;
 
 /// How an experiment is to be run.
 #[derive(Debug)]
@@ -255,8 +256,8 @@ fn times_grid(title: &str, first: &[&str], rows: &[(Vec<String>, Times)], is_ms:
 }
 
 /// A figure of a group with its interval.
-fn shown(group: &Group<'_>, metric: &str) -> String {
-    interval(group.metric(metric).as_ref())
+fn shown(group: &Group<'_>, figure: Figure) -> String {
+    interval(group.metric(figure).as_ref())
 }
 
 /// The largest ratio of two windows of the same load within a quarter of an hour (docs/lab/figures.md, "What the noise is").

@@ -12,7 +12,7 @@ use crate::measurement::{Group, Measurement};
 use crate::outcome::{Grid, Outcome, maybe};
 use crate::scenario::{CpuCondition, Kind, LoadSpec, Scenario};
 use crate::statistics::Repeated;
-use taktwerk_load::result::Head;
+use taktwerk_load::result::{Figure, Head};
 
 pub(super) static ALL: [&dyn Experiment; 4] = [&Cpu, &Read, &Subscription, &PubSub];
 
@@ -62,22 +62,24 @@ impl Experiment for Cpu {
             &["stack", "CPU %", "kernel %", "user %", "CPU µs/read", "switches", "migrations", "cycles"],
         );
         for group in &groups {
-            let per = |metric: &str| -> Option<f64> {
-                let requests = group.mean("latency.uncorrected.count")?;
-                Some(group.mean(metric)? / requests * 1e5)
+            let per = |figure: Figure| -> Option<f64> {
+                let requests = group.mean(Figure::LATENCY_UNCORRECTED_COUNT)?;
+                Some(group.mean(figure)? / requests * 1e5)
             };
-            let share = |metric: &str| Some(group.mean(metric)? / group.mean("server.cpu_s")? * 100.0);
-            let switches =
-                per("server.voluntary_switches").zip(per("server.involuntary_switches")).map(|(a, b)| a + b);
+            let share =
+                |figure: Figure| Some(group.mean(figure)? / group.mean(Figure::SERVER_CPU_S)? * 100.0);
+            let switches = per(Figure::SERVER_VOLUNTARY_SWITCHES)
+                .zip(per(Figure::SERVER_INVOLUNTARY_SWITCHES))
+                .map(|(a, b)| a + b);
             grid.row([
                 stack_name(&group.condition.stack).to_owned(),
-                shown(group, "server.cpu_percent"),
-                maybe(share("server.system_s")),
-                maybe(share("server.user_s")),
-                shown(group, "server.cpu_us_per_request"),
+                shown(group, Figure::SERVER_CPU_PERCENT),
+                maybe(share(Figure::SERVER_SYSTEM_S)),
+                maybe(share(Figure::SERVER_USER_S)),
+                shown(group, Figure::SERVER_CPU_US_PER_REQUEST),
                 maybe(switches),
-                maybe(per("server.migrations")),
-                maybe(per("server.cycles")),
+                maybe(per(Figure::SERVER_MIGRATIONS)),
+                maybe(per(Figure::SERVER_CYCLES)),
             ]);
         }
         for name in ["open62541", "freeopcua-cpp", "freeopcua-python", "prosys-java"] {
@@ -95,11 +97,14 @@ impl Experiment for Cpu {
         }
         outcome.grids.push(grid);
         let bars = groups.iter().map(|group| {
-            let us = |metric: &str| {
-                let requests = group.mean("latency.uncorrected.count").unwrap_or(1.0);
-                group.mean(metric).unwrap_or(0.0) * 1e6 / requests
+            let us = |figure: Figure| {
+                let requests = group.mean(Figure::LATENCY_UNCORRECTED_COUNT).unwrap_or(1.0);
+                group.mean(figure).unwrap_or(0.0) * 1e6 / requests
             };
-            (stack_name(&group.condition.stack).to_owned(), vec![us("server.user_s"), us("server.system_s")])
+            (
+                stack_name(&group.condition.stack).to_owned(),
+                vec![us(Figure::SERVER_USER_S), us(Figure::SERVER_SYSTEM_S)],
+            )
         });
         outcome.charts.push(Chart::stack(
             "Server CPU per read",
@@ -110,12 +115,12 @@ impl Experiment for Cpu {
         ));
         let costs: Vec<(&str, Option<Repeated>)> = groups
             .iter()
-            .map(|group| (group.condition.stack.as_str(), group.metric("server.cpu_us_per_request")))
+            .map(|group| (group.condition.stack.as_str(), group.metric(Figure::SERVER_CPU_US_PER_REQUEST)))
             .collect();
         compiled_before_interpreted(outcome, "CPU per read, µs", &costs);
         let claim = "Taktwerk needs less CPU per read than the peer";
-        compare(outcome, groups.iter(), "server.cpu_us_per_request", claim);
-        if groups.iter().all(|group| group.mean("server.cycles").is_none()) {
+        compare(outcome, groups.iter(), Figure::SERVER_CPU_US_PER_REQUEST, claim);
+        if groups.iter().all(|group| group.mean(Figure::SERVER_CYCLES).is_none()) {
             outcome.remark("CPU cycles: this machine offers no hardware counters to this process.");
         }
         outcome.remark(
@@ -130,13 +135,13 @@ impl Experiment for Cpu {
 fn compare<'a>(
     outcome: &mut Outcome,
     groups: impl Iterator<Item = &'a Group<'a>> + Clone,
-    metric: &str,
+    figure: Figure,
     claim: &str,
 ) {
     let is_own = |group: &&Group<'_>| group.condition.stack == "own";
-    let Some(own) = groups.clone().find(is_own).and_then(|group| group.metric(metric)) else { return };
+    let Some(own) = groups.clone().find(is_own).and_then(|group| group.metric(figure)) else { return };
     for group in groups.filter(|group| !is_own(group)) {
-        let Some(peer) = group.metric(metric) else { continue };
+        let Some(peer) = group.metric(figure) else { continue };
         let evidence = format!(
             "{} against {} of {}: {}",
             figures::number(own.median),
@@ -275,7 +280,7 @@ impl Experiment for Read {
         compare(
             outcome,
             same,
-            "latency.uncorrected.p50_us",
+            Figure::LATENCY_UNCORRECTED_P50_US,
             "with both ends on one CPU, the round trip is shorter than the peer's (p50 µs)",
         );
         outcome.remark(
@@ -358,7 +363,12 @@ impl Experiment for Subscription {
         outcome.charts.extend(densities.into_iter().map(|chart| chart.with_published(&marks)));
         outcome.charts.extend(Chart::apart(Chart::distribution, "Delivery time", &curves));
         let alone = groups.iter().filter(|group| group.condition.cpu.condition == CpuCondition::Isolated);
-        compare(outcome, alone, "transfer.p50_us", "the delivery is not slower than the peer's (p50 µs)");
+        compare(
+            outcome,
+            alone,
+            Figure::TRANSFER_P50_US,
+            "the delivery is not slower than the peer's (p50 µs)",
+        );
         outcome.remark(
             "The delay begins at the PublishTime of the message, which is when the response is ready; server and client share a \
              clock. Comparable: order and shape. Not comparable: absolute times.",
@@ -445,7 +455,7 @@ impl Experiment for PubSub {
                     let cells = [
                         figures::number(median(&delivery)),
                         figures::number((median(&delivery) - median(&transfer)).max(0.0)),
-                        maybe(group.mean("making.p50_us")),
+                        maybe(group.mean(Figure::MAKING_P50_US)),
                         figures::number(median(&transfer)),
                     ];
                     shares.row(name.iter().cloned().chain(cells));
@@ -502,7 +512,7 @@ impl Experiment for PubSub {
             });
             let claim =
                 format!("PubSub is not slower than the peer's, {} CPU (p50 µs to the receipt)", cpu.name());
-            compare(outcome, pubsub, "transfer.p50_us", &claim);
+            compare(outcome, pubsub, Figure::TRANSFER_P50_US, &claim);
         }
         outcome.remark(
             "Both services are measured alike. The source stamps the change of the value. A message is ready when it is handed to \
@@ -639,7 +649,7 @@ mod tests {
                     for repetition in 0..3 {
                         let nanos = (middle + u64::from(repetition)) * 1_000;
                         let mut one = measured(&condition, repetition, "transfer", nanos);
-                        one.metrics.insert("transfer.p50_us".to_owned(), nanos as f64 / 1e3);
+                        one.metrics.insert(Figure::TRANSFER_P50_US.name().to_owned(), nanos as f64 / 1e3);
                         let times = one.histograms["transfer"].clone();
                         one.histograms.insert("delivery".to_owned(), times);
                         all.push(one);

@@ -7,6 +7,7 @@ use crate::measurement::{Group, Measurement};
 use crate::outcome::{Grid, Outcome, maybe};
 use crate::scenario::{Kind, LoadSpec, Scenario};
 use crate::statistics::Repeated;
+use taktwerk_load::result::Figure;
 
 pub(super) static ALL: [&dyn Experiment; 1] = [&Power];
 
@@ -43,16 +44,16 @@ fn is_idle(group: &Group<'_>) -> bool {
 }
 
 /// A figure of a group for the paper's session of 100 000 reads.
-fn per_session(group: &Group<'_>, metric: &str) -> Option<f64> {
-    let reads = group.mean("latency.uncorrected.count").filter(|reads| *reads > 0.0)?;
-    Some(group.mean(metric)? / reads * SESSION)
+fn per_session(group: &Group<'_>, figure: Figure) -> Option<f64> {
+    let reads = group.mean(Figure::LATENCY_UNCORRECTED_COUNT).filter(|reads| *reads > 0.0)?;
+    Some(group.mean(figure)? / reads * SESSION)
 }
 
 /// The time of such a session in each repetition, seconds.
 fn completion(group: &Group<'_>) -> Option<Repeated> {
     let each = group.valid.iter().filter_map(|one| {
-        let reads = one.get("latency.uncorrected.count").filter(|reads| *reads > 0.0)?;
-        Some(one.get("window_s")? / reads * SESSION)
+        let reads = one.get(Figure::LATENCY_UNCORRECTED_COUNT).filter(|reads| *reads > 0.0)?;
+        Some(one.get(Figure::WINDOW_S)? / reads * SESSION)
     });
     Repeated::new(each.collect())
 }
@@ -115,18 +116,19 @@ impl Experiment for Power {
             ],
         );
         for group in &groups {
-            let watts = group.mean("energy_j.package").zip(group.mean("window_s")).map(|(j, s)| j / s);
-            let session = |metric: &str| maybe(per_session(group, metric).filter(|_| !is_idle(group)));
+            let watts =
+                group.mean(Figure::ENERGY_J_PACKAGE).zip(group.mean(Figure::WINDOW_S)).map(|(j, s)| j / s);
+            let session = |figure: Figure| maybe(per_session(group, figure).filter(|_| !is_idle(group)));
             grid.row([
                 stack_name(&group.condition.stack).to_owned(),
                 group.condition.cpu.governor.clone().unwrap_or_else(|| "as it is".to_owned()),
                 if is_idle(group) { "idle" } else { "reads" }.to_owned(),
-                session("window_s"),
-                shown(group, "server.cpu_percent"),
-                session("energy_j.package"),
+                session(Figure::WINDOW_S),
+                shown(group, Figure::SERVER_CPU_PERCENT),
+                session(Figure::ENERGY_J_PACKAGE),
                 maybe(watts),
-                maybe(group.mean("supply.ampere")),
-                session("supply.joule"),
+                maybe(group.mean(Figure::SUPPLY_AMPERE)),
+                session(Figure::SUPPLY_JOULE),
             ]);
         }
         for (governor, name) in [("enabled", "on"), ("disabled", "off")] {

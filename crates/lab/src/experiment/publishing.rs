@@ -9,14 +9,15 @@ use crate::measurement::{Group, Measurement};
 use crate::outcome::{Grid, Outcome, maybe};
 use crate::statistics::{Repeated, mean, median};
 use std::fmt::Write;
+use taktwerk_load::result::Figure;
 
 /// PubSub as one more line of CPU against the signals that were published.
 pub(super) fn line(published: &[Measurement], colour: usize) -> Option<Series> {
     let groups = valid_groups(published);
     let points = groups.iter().filter_map(|group| {
-        let cpu = group.metric("process_cpu_percent")?;
+        let cpu = group.metric(Figure::PROCESS_CPU_PERCENT)?;
         let interval = cpu.mean_ci95.map(|(low, high)| (low.max(0.0), high));
-        Some(Point { x: group.mean("signals_per_s")?, y: mean(&cpu.values)?, interval })
+        Some(Point { x: group.mean(Figure::SIGNALS_PER_S)?, y: mean(&cpu.values)?, interval })
     });
     let mut points: Vec<Point> = points.collect();
     points.sort_by(|a, b| a.x.total_cmp(&b.x));
@@ -50,20 +51,20 @@ pub(super) fn curve(sessions: &[Group<'_>], published: &[Measurement], outcome: 
         let rate = figures::thousands(i64::from(signals) * 10);
         let period = group.times("period_at_subscriber");
         let summary = period.summary();
-        let error = group.metric("mean_period_error_ns");
+        let error = group.metric(Figure::MEAN_PERIOD_ERROR_NS);
         let middle = error.as_ref().map(|error| INTERVAL_MS + error.median / 1e6);
-        let cycles = group.mean("cycles").zip(group.mean("cycles_missed"));
+        let cycles = group.mean(Figure::CYCLES).zip(group.mean(Figure::CYCLES_MISSED));
         periods.extend(error.map(|error| Period { rate: rate.clone(), errors_ns: error.values, cycles }));
         grid.row([
             rate.clone(),
-            shown(group, "process_cpu_percent"),
-            shown(group, "publisher_cpu_percent"),
-            maybe(group.mean("publisher_cpu_ns_per_signal")),
+            shown(group, Figure::PROCESS_CPU_PERCENT),
+            shown(group, Figure::PUBLISHER_CPU_PERCENT),
+            maybe(group.mean(Figure::PUBLISHER_CPU_NS_PER_SIGNAL)),
             maybe(middle),
             figures::number(summary.std_us),
             figures::number(summary.p99_us / 1e3),
             figures::number(group.times("lateness").percentile(99.0) as f64 / 1e3),
-            maybe(group.mean("cycles_missed")),
+            maybe(group.mean(Figure::CYCLES_MISSED)),
         ]);
         curves.push((format!("{rate} signals/s"), period));
         let session = sessions.iter().find(|session| {
@@ -72,8 +73,8 @@ pub(super) fn curve(sessions: &[Group<'_>], published: &[Measurement], outcome: 
                 && session.condition.items == group.condition.items
         });
         let pair = group
-            .metric("publisher_cpu_percent")
-            .zip(session.and_then(|session| session.metric("server.cpu_percent")));
+            .metric(Figure::PUBLISHER_CPU_PERCENT)
+            .zip(session.and_then(|session| session.metric(Figure::SERVER_CPU_PERCENT)));
         let ratio = |(publisher, server): (Repeated, Repeated)| {
             (publisher.median / server.median, is_less(&publisher, &server))
         };

@@ -9,6 +9,7 @@ use crate::measurement::Group;
 use crate::outcome::{Grid, Outcome, interval, maybe};
 use crate::scenario::{CpuCondition, Kind};
 use crate::statistics::{Repeated, difference_ci95, median};
+use taktwerk_load::result::Figure;
 
 /// Clients of the paper's least and largest load.
 const FEW: u32 = 1;
@@ -41,7 +42,7 @@ impl Session {
         if !is_kept(one) || !is_kept(many) {
             return None;
         }
-        let cpu = "server.cpu_percent";
+        let cpu = Figure::SERVER_CPU_PERCENT;
         let pairs = many.valid.iter().filter_map(|more| {
             let less = one.valid.iter().find(|less| less.repetition == more.repetition)?;
             Some((more.get(cpu)? - less.get(cpu)?) / f64::from(MANY - FEW))
@@ -124,10 +125,10 @@ fn is_smaller(one: &Repeated, other: &Repeated) -> Option<bool> {
 
 /// The tail of a client's cycle in one load: its 99th percentile over its median, of each repetition.
 fn tail(group: &Group<'_>) -> Option<Repeated> {
-    let of = |metric: &str| -> Vec<f64> {
-        group.valid.iter().filter_map(|one| one.get(metric)).filter(|ms| *ms > 0.0).collect()
+    let of = |figure: Figure| -> Vec<f64> {
+        group.valid.iter().filter_map(|one| one.get(figure)).filter(|ms| *ms > 0.0).collect()
     };
-    let (p99, p50) = (of("progress.cycle_p99_ms"), of("progress.cycle_p50_ms"));
+    let (p99, p50) = (of(Figure::PROGRESS_CYCLE_P99_MS), of(Figure::PROGRESS_CYCLE_P50_MS));
     if p99.len() != p50.len() {
         return None;
     }
@@ -213,7 +214,7 @@ pub(super) fn drift(publishers: &[Group<'_>], outcome: &mut Outcome) {
     );
     let mut all = Vec::new();
     for group in publishers {
-        let Some(ppm) = group.metric("drift_ppm") else { continue };
+        let Some(ppm) = group.metric(Figure::DRIFT_PPM) else { continue };
         grid.row([
             stack_name(&group.condition.stack).to_owned(),
             figures::thousands(i64::from(group.condition.items.unwrap_or(0)) * 10),

@@ -12,6 +12,7 @@ use crate::measurement::{Group, Measurement};
 use crate::outcome::{Grid, Outcome, maybe};
 use crate::scenario::{BROKERLESS, EMBEDDED, Kind, LoadSpec, Scenario, Sweep, broker, is_uadp};
 use crate::statistics::{Repeated, summary_ci95, within};
+use taktwerk_load::result::Figure;
 
 pub(super) static ALL: [&dyn Experiment; 4] = [&Overhead, &Payload, &Location, &Clients];
 
@@ -154,20 +155,21 @@ impl Experiment for Overhead {
             let mut points = Vec::new();
             for group in groups.iter().filter(|group| group.condition.stack == *stack) {
                 let payload = f64::from(group.condition.payload.unwrap_or(0));
-                let Some(count) = group.mean("roundtrip.count").filter(|count| *count > 0.0) else {
+                let Some(count) = group.mean(Figure::ROUNDTRIP_COUNT).filter(|count| *count > 0.0) else {
                     continue;
                 };
-                let each = |metric: &str| group.mean(metric).map(|bytes| bytes / count);
-                let ua =
-                    each("wire.payload_in_bytes").zip(each("wire.payload_out_bytes")).map(|(a, b)| a + b);
-                let total = each("wire.total_bytes");
+                let each = |figure: Figure| group.mean(figure).map(|bytes| bytes / count);
+                let ua = each(Figure::WIRE_PAYLOAD_IN_BYTES)
+                    .zip(each(Figure::WIRE_PAYLOAD_OUT_BYTES))
+                    .map(|(a, b)| a + b);
+                let total = each(Figure::WIRE_TOTAL_BYTES);
                 let ratio = total.map(|total| total / payload);
                 grid.row([
                     stack_name(stack).to_owned(),
                     figures::thousands(payload as i64),
                     maybe(ua),
-                    maybe(each("wire.tcp_ip_bytes")),
-                    maybe(each("wire.ethernet_bytes")),
+                    maybe(each(Figure::WIRE_TCP_IP_BYTES)),
+                    maybe(each(Figure::WIRE_ETHERNET_BYTES)),
                     maybe(total),
                     maybe(ratio),
                     maybe(ratio.map(|ratio| ratio / ways(stack))),
@@ -220,8 +222,8 @@ fn compare_overhead(measurements: &[Measurement], groups: &[Group<'_>], outcome:
         let of = groups
             .iter()
             .find(|group| group.condition.stack == stack && group.condition.payload == Some(payload))?;
-        let count = of.mean("roundtrip.count").filter(|count| *count > 0.0)?;
-        Some(of.mean("wire.total_bytes")? / count)
+        let count = of.mean(Figure::ROUNDTRIP_COUNT).filter(|count| *count > 0.0)?;
+        Some(of.mean(Figure::WIRE_TOTAL_BYTES)? / count)
     };
     for payload in [100, 1_000, 1_000_000] {
         let (Some(ours), Some(theirs)) = (each(BROKERLESS, payload), each(&mqtt, payload)) else { continue };
@@ -348,7 +350,7 @@ impl Experiment for Payload {
                     let of = |group: &&Group<'_>| {
                         group.condition.stack == stack && group.condition.payload == Some(payload)
                     };
-                    groups.iter().find(of).and_then(|group| group.metric("roundtrip.p50_us"))
+                    groups.iter().find(of).and_then(|group| group.metric(Figure::ROUNDTRIP_P50_US))
                 };
                 // How long a write waits for the next cycle depends on when it begins, and that on how long the last one took.
                 let is_within_a_cycle = (large.1 - small.1).abs() < CYCLE_MS;

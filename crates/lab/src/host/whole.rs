@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use taktwerk_model::HostProfile;
 
 use super::cores::Extent;
+use taktwerk_load::result::Figure;
 
 /// Nodes of a request.
 const BATCH: u32 = 3;
@@ -79,7 +80,7 @@ impl PerAnswer {
     fn measured(group: &Group<'_>) -> Option<Self> {
         let of = |percent: fn(&Measurement) -> f64| {
             let each = group.valid.iter().filter_map(|one| {
-                let window_s = one.get("window_s").filter(|window_s| *window_s > 0.0)?;
+                let window_s = one.get(Figure::WINDOW_S).filter(|window_s| *window_s > 0.0)?;
                 let name = crate::truth::histogram(group.condition.kind);
                 let answers = one.histograms.get(name).map(crate::latency::Times::count)?;
                 Some(percent(one) / 100.0 / rate(group.condition, answers as f64 / window_s)? * 1e9)
@@ -88,7 +89,7 @@ impl PerAnswer {
         };
         Some(Self {
             server: of(shards_percent)?,
-            client: of(|one| one.get("generator.cpu_percent").unwrap_or(0.0))?,
+            client: of(|one| one.get(Figure::GENERATOR_CPU_PERCENT).unwrap_or(0.0))?,
         })
     }
 
@@ -262,9 +263,9 @@ mod tests {
             let mut measurement = Measurement::failed("calibration", condition, 0, String::new());
             measurement.invalid.clear();
             measurement.metrics.extend([
-                ("window_s".to_owned(), 10.0),
+                (Figure::WINDOW_S.name().to_owned(), 10.0),
                 ("server.threads_percent.taktwerk-0".to_owned(), predicted.server_cpu_percent),
-                ("generator.cpu_percent".to_owned(), predicted.client_cpu_percent),
+                (Figure::GENERATOR_CPU_PERCENT.name().to_owned(), predicted.client_cpu_percent),
             ]);
             let name = crate::truth::histogram(measurement.condition.kind);
             measurement.histograms.insert(name.to_owned(), times);

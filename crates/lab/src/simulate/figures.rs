@@ -11,6 +11,7 @@ use crate::scenario::Threshold;
 use crate::statistics::median;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use taktwerk_load::result::Figure;
 use taktwerk_sim::scenario::{Clients, Load, Scenario};
 
 /// Figures of one run by their names, such as `scada.delay_p99_ms`.
@@ -300,18 +301,17 @@ fn curves(study: &Study, runs: &[Run]) -> Vec<(String, Times)> {
     curves
 }
 
-/// What a figure of a measurement is called here: thresholds of laboratory scenarios name those.
-fn renamed(metric: &str) -> Option<(&'static str, f64)> {
-    Some(match metric {
-        "per_second" => ("per_second", 1.0),
-        "server.cpu_percent" => ("cpu_percent", 1.0),
-        "delivery.p50_us" => ("delay_p50_ms", 1e3),
-        "delivery.p99_us" => ("delay_p99_ms", 1e3),
-        "latency.corrected.p50_us" | "latency.uncorrected.p50_us" => ("round_trip_p50_ms", 1e3),
-        "latency.corrected.p99_us" | "latency.uncorrected.p99_us" => ("round_trip_p99_ms", 1e3),
-        _ => return None,
-    })
-}
+/// What figures of measurements are called here, and by what they are multiplied: thresholds of laboratory scenarios name those.
+const RENAMED: [(Figure, &str, f64); 8] = [
+    (Figure::PER_SECOND, "per_second", 1.0),
+    (Figure::SERVER_CPU_PERCENT, "cpu_percent", 1.0),
+    (Figure::DELIVERY_P50_US, "delay_p50_ms", 1e3),
+    (Figure::DELIVERY_P99_US, "delay_p99_ms", 1e3),
+    (Figure::LATENCY_CORRECTED_P50_US, "round_trip_p50_ms", 1e3),
+    (Figure::LATENCY_UNCORRECTED_P50_US, "round_trip_p50_ms", 1e3),
+    (Figure::LATENCY_CORRECTED_P99_US, "round_trip_p99_ms", 1e3),
+    (Figure::LATENCY_UNCORRECTED_P99_US, "round_trip_p99_ms", 1e3),
+];
 
 /// Thresholds that do not hold, in words: medians count.
 #[must_use]
@@ -340,7 +340,7 @@ fn find(figures: &BTreeMap<String, Summary>, metric: &str) -> Option<f64> {
     if let Some(summary) = figures.get(metric) {
         return Some(summary.median);
     }
-    let (name, factor) = renamed(metric)?;
+    let (_, name, factor) = RENAMED.iter().find(|(figure, ..)| figure.name() == metric)?;
     let suffix = format!(".{name}");
     let found = figures.iter().find(|(key, _)| key.ends_with(&suffix))?;
     Some(found.1.median * factor)

@@ -8,6 +8,7 @@ use crate::outcome::{Grid, Outcome};
 use crate::scenario::{Condition, Kind};
 use crate::statistics::median;
 use serde::Serialize;
+use taktwerk_load::result::Figure;
 
 /// One load, measured and simulated.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -88,15 +89,14 @@ pub fn evaluate(group: &Group<'_>, predicted: &Predicted) -> Option<Pair> {
             (time(|times| times.mean_us), predicted.mean_ms),
             (time(|times| times.p99_us), predicted.p99_ms),
             (over(&|one| Some(shards_percent(one))), predicted.server_cpu_percent),
-            (over(&|one| one.get("generator.cpu_percent")), predicted.client_cpu_percent),
+            (over(&|one| one.get(Figure::GENERATOR_CPU_PERCENT)), predicted.client_cpu_percent),
         ],
     })
 }
 
 /// CPU of the server's threads that serve connections, in percent of a core.
 pub(crate) fn shards_percent(measurement: &Measurement) -> f64 {
-    let shards = measurement.metrics.iter().filter(|(name, _)| is_shard(name));
-    shards.map(|(_, percent)| percent).sum()
+    measurement.threads_percent().filter(|(name, _)| is_shard(name)).map(|(_, percent)| percent).sum()
 }
 
 /// What tells a load from the others of its link.
@@ -111,8 +111,8 @@ fn label(condition: &Condition) -> String {
 }
 
 /// The threads that serve connections are called `taktwerk-0` and so on. The one that writes the values is not simulated.
-fn is_shard(metric: &str) -> bool {
-    let number = metric.strip_prefix("server.threads_percent.taktwerk-");
+fn is_shard(thread: &str) -> bool {
+    let number = thread.strip_prefix("taktwerk-");
     number.is_some_and(|number| number.parse::<u32>().is_ok())
 }
 
@@ -235,10 +235,8 @@ mod tests {
 
     #[test]
     fn only_threads_that_serve_connections_are_simulated() {
-        assert!(is_shard("server.threads_percent.taktwerk-0"));
-        for other in
-            ["server.threads_percent.signals", "server.threads_percent.taktwerk", "server.cpu_percent"]
-        {
+        assert!(is_shard("taktwerk-0"));
+        for other in ["signals", "taktwerk", "taktwerk-history"] {
             assert!(!is_shard(other));
         }
     }

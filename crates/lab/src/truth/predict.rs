@@ -4,6 +4,7 @@ use crate::measurement::Measurement;
 use crate::scenario::{Condition, CpuCondition, Kind};
 use crate::simulate::convert::{Unsimulated, of_condition, place};
 use core::time::Duration;
+use taktwerk_load::result::Figure;
 use taktwerk_model::HostProfile;
 use taktwerk_sim::scenario::{Progress, RunError, Scenario, run};
 
@@ -45,7 +46,8 @@ pub enum PredictError {
 /// program that has to be woken for each packet. Zero without a link.
 #[must_use]
 pub fn lateness(measurement: &Measurement) -> Duration {
-    let (seen, asked) = (measurement.get("link.round_trips.p50_ms"), measurement.get("link.expected.p50_ms"));
+    let (seen, asked) =
+        (measurement.get(Figure::LINK_ROUND_TRIPS_P50_MS), measurement.get(Figure::LINK_EXPECTED_P50_MS));
     let late_ms = seen.zip(asked).map_or(0.0, |(seen, asked)| (seen - asked).max(0.0) / 2.0);
     Duration::try_from_secs_f64(late_ms / 1e3).unwrap_or_default()
 }

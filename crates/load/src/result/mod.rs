@@ -7,12 +7,14 @@
 //! default; all others must be there: a document without them is an error that names the member, not a figure of zero.
 
 mod accounts;
+mod figure;
 mod messages;
 mod requests;
 mod subscription;
 mod surroundings;
 
 pub use accounts::{Accounts, Generator, Per, Server, Unit};
+pub use figure::Figure;
 pub use messages::{
     Brokered, Crew, Datagrams, Delivered, Drift, FanOut, Heard, Igmp, Late, Multicast, Published, Received,
     Stations,

@@ -91,3 +91,67 @@ fn documents_are_written_and_read_again() {
     assert_eq!(read.figures()["of_another_version"], 17.0, "members of other versions are kept");
     assert!(Document::parse(b"[1]").is_err());
 }
+
+/// A document with all members of all parts.
+fn whole() -> Document {
+    let summary = Summary { count: 1, ..Summary::default() };
+    let times = Latencies { corrected: Some(summary), uncorrected: summary, lateness: Some(summary) };
+    let trips = Trips { mean_ms: Some(0.0), std_ms: Some(0.0), p50_ms: Some(0.0) };
+    let units = [Unit::Request, Unit::Signal].map(|unit| Per::of(unit, 1.0));
+    let per = Per { cpu_us_per_signal: units[1].cpu_us_per_signal, ..units[0] };
+    let server = Server { per, cycles: Some(1), ..Server::default() };
+    let mut document = Document::default();
+    document.add(&Accounts {
+        started_unix_ms: Some(1),
+        energy_j: BTreeMap::from([("package".to_owned(), 1.0)]),
+        wire: Some(crate::wire::Wire::default()),
+        generator: Generator { polling_s: Some(0.0), machine_percent: Some(1.0), ..Generator::default() },
+        server: Some(server),
+        ..Accounts::default()
+    });
+    document.add(&Requests { per_second: Some(1.0), ..Requests::default() });
+    document.add(&Answered { latency: times, unanswered: 0 });
+    document.add(&Subscribed {
+        requested: json!({}),
+        revised: Revised::default(),
+        nodes: 1,
+        notifications: 1,
+        per_second: 1.0,
+        messages: 1,
+        lost_messages: 0,
+        steady: Some(true),
+        waiting_at_end: 0,
+        delivery: summary,
+        source_timestamps_made_when_sampled: false,
+        delay: Some(summary),
+        write_to_source_timestamp: Some(summary),
+        values_without_time: Some(0),
+        message_interval: summary,
+        unstamped_messages: 0,
+        transfer: Some(summary),
+        progress: crate::progress::ProgressSummary::default(),
+        connections_lost: 0,
+    });
+    document.add(&RoundTrips { roundtrip: summary });
+    document.add(&Transactions { transaction: summary });
+    document.add(&Updates::default());
+    document.add(&Published::default());
+    document.add(&Delivered::default());
+    document.add(&Drift::default());
+    document.add(&Igmp::default());
+    let link = Link { expected: trips.clone(), round_trips: trips, ..Link::default() };
+    document.add(&Laid { link: Some(link), ..Laid::default() });
+    document
+}
+
+#[test]
+fn every_figure_that_is_read_is_written() {
+    let figures = whole().figures();
+    // The report adds what somebody measured at the supply.
+    let beside = [Figure::SUPPLY_AMPERE, Figure::SUPPLY_JOULE];
+    let missing: Vec<&Figure> = Figure::ALL
+        .iter()
+        .filter(|figure| !beside.contains(figure) && !figures.contains_key(figure.name()))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}: which member was renamed?");
+}

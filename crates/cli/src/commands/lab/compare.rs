@@ -11,6 +11,7 @@ use taktwerk_lab::outcome::{interval, wrapped};
 use taktwerk_lab::scenario::{Condition, Kind, Labels, stack_name};
 use taktwerk_lab::statistics::{Repeated, median_ratio};
 use taktwerk_lab::table::{Align, Table};
+use taktwerk_load::result::Figure;
 
 /// Arguments of `taktwerk lab compare`.
 #[derive(Debug, Args)]
@@ -32,19 +33,21 @@ pub(crate) struct CompareArgs {
 }
 
 /// What matters for a load.
-fn usual(kind: Kind) -> &'static [&'static str] {
+fn usual(kind: Kind) -> &'static [Figure] {
     match kind {
-        Kind::Subscribe => &["server.cpu_us_per_signal", "per_second"],
+        Kind::Subscribe => &[Figure::SERVER_CPU_US_PER_SIGNAL, Figure::PER_SECOND],
         Kind::Read | Kind::Write | Kind::Browse => {
-            &["latency.uncorrected.p50_us", "latency.uncorrected.p99_us"]
+            &[Figure::LATENCY_UNCORRECTED_P50_US, Figure::LATENCY_UNCORRECTED_P99_US]
         }
-        Kind::Probe => &["latency.corrected.p50_us", "latency.corrected.p99_us"],
-        Kind::Connect => &["latency.uncorrected.p50_us", "per_second"],
-        Kind::Roundtrip => &["roundtrip.p50_us", "roundtrip.p99_us"],
-        Kind::Fan => &["transaction.p50_us", "transaction.max_us"],
-        Kind::Update => &["run_span.p50_us"],
-        Kind::Igmp => &["snooping.unjoined_percent"],
-        Kind::PubSub => &["publisher_cpu_ns_per_signal", "lateness.p99_us", "delivery.p50_us"],
+        Kind::Probe => &[Figure::LATENCY_CORRECTED_P50_US, Figure::LATENCY_CORRECTED_P99_US],
+        Kind::Connect => &[Figure::LATENCY_UNCORRECTED_P50_US, Figure::PER_SECOND],
+        Kind::Roundtrip => &[Figure::ROUNDTRIP_P50_US, Figure::ROUNDTRIP_P99_US],
+        Kind::Fan => &[Figure::TRANSACTION_P50_US, Figure::TRANSACTION_MAX_US],
+        Kind::Update => &[Figure::RUN_SPAN_P50_US],
+        Kind::Igmp => &[Figure::SNOOPING_UNJOINED_PERCENT],
+        Kind::PubSub => {
+            &[Figure::PUBLISHER_CPU_NS_PER_SIGNAL, Figure::LATENESS_P99_US, Figure::DELIVERY_P50_US]
+        }
     }
 }
 
@@ -121,10 +124,10 @@ fn compared<'a>(before: &[Group<'a>], after: &[Group<'a>], metrics: &[String]) -
             a.kind == b.kind && a.scenario == b.scenario && load(a, stacks_differ) == load(b, stacks_differ)
         };
         let Some(new) = after.iter().find(same) else { continue };
-        let usual = usual(old.condition.kind).iter().map(|&name| name.to_owned());
+        let usual = usual(old.condition.kind).iter().map(|figure| figure.name().to_owned());
         let names: Vec<String> = if metrics.is_empty() { usual.collect() } else { metrics.to_vec() };
         for metric in names {
-            let (Some(base), Some(run)) = (old.metric(&metric), new.metric(&metric)) else { continue };
+            let (Some(base), Some(run)) = (old.named(&metric), new.named(&metric)) else { continue };
             let Some((ratio, ratio_ci95)) = median_ratio(&run.values, &base.values) else { continue };
             let (condition, other) = (old.condition, new.condition);
             compared.push(Compared { condition, other, metric, base, run, ratio, ratio_ci95 });

@@ -20,6 +20,7 @@ use taktwerk_lab::pin::CpuList;
 use taktwerk_lab::place::Place;
 use taktwerk_lab::program::{Program, Running};
 use taktwerk_lab::ramp::{self, INTERVAL_MS, Reading, Step, VARIABLES};
+use taktwerk_load::result::Figure;
 use taktwerk_net::client::BlockingClient;
 use taktwerk_schema::{ReadRequest, ReadValueId};
 use taktwerk_types::{NodeId, Variant};
@@ -191,8 +192,8 @@ fn ramp(
                 continue;
             }
         };
-        let from = measured.get("started_unix_ms").unwrap_or(0.0);
-        let until = from + measured.get("window_s").unwrap_or(0.0) * 1e3;
+        let from = measured.get(Figure::STARTED_UNIX_MS).unwrap_or(0.0);
+        let until = from + measured.get(Figure::WINDOW_S).unwrap_or(0.0) * 1e3;
         let signals = measured.signals_per_s().unwrap_or(0.0);
         match Step::of(clients, signals, &readings, (from, until)) {
             Some(step) => match step.problem() {

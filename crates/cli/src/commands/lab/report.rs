@@ -12,6 +12,7 @@ use taktwerk_lab::measurement::Measurement;
 use taktwerk_lab::outcome::Outcome;
 use taktwerk_lab::report::page;
 use taktwerk_lab::store::Run;
+use taktwerk_load::result::Figure;
 
 /// Arguments of `taktwerk lab report`.
 #[derive(Debug, Args)]
@@ -41,11 +42,13 @@ pub(crate) struct ReportArgs {
 fn supply(measurements: &mut [Measurement], current: &Current, volts: f64) -> usize {
     let mut covered = 0;
     for one in measurements {
-        let Some((start, window)) = one.get("started_unix_ms").zip(one.get("window_s")) else { continue };
+        let Some((start, window)) = one.get(Figure::STARTED_UNIX_MS).zip(one.get(Figure::WINDOW_S)) else {
+            continue;
+        };
         let start = start / 1e3;
         if let Some(ampere) = current.mean(start, start + window) {
-            one.metrics.insert("supply.ampere".to_owned(), ampere);
-            one.metrics.insert("supply.joule".to_owned(), ampere * volts * window);
+            one.metrics.insert(Figure::SUPPLY_AMPERE.name().to_owned(), ampere);
+            one.metrics.insert(Figure::SUPPLY_JOULE.name().to_owned(), ampere * volts * window);
             covered += 1;
         }
     }
@@ -112,7 +115,7 @@ mod tests {
         let mut measurements = [make(1_000_000), make(9_000_000)];
         let current = Current::parse("time,ampere\n999,0.4\n1003,0.4").unwrap();
         assert_eq!(supply(&mut measurements, &current, 5.0), 1);
-        assert!((measurements[0].get("supply.joule").unwrap() - 4.0).abs() < 1e-9);
-        assert_eq!(measurements[1].get("supply.ampere"), None);
+        assert!((measurements[0].get(Figure::SUPPLY_JOULE).unwrap() - 4.0).abs() < 1e-9);
+        assert_eq!(measurements[1].get(Figure::SUPPLY_AMPERE), None);
     }
 }

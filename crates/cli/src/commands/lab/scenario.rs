@@ -15,6 +15,7 @@ use taktwerk_lab::outcome::{Grid, Outcome, interval};
 use taktwerk_lab::place::PlaceError;
 use taktwerk_lab::scenario::{Condition, Kind, Labels, Scenario};
 use taktwerk_lab::thresholds;
+use taktwerk_load::result::Figure;
 
 /// Arguments of `taktwerk lab run`.
 #[derive(Debug, Args)]
@@ -32,33 +33,37 @@ pub(crate) struct RunArgs {
 }
 
 /// Figures of a load that are shown.
-pub(super) fn shown(kind: Kind) -> &'static [(&'static str, &'static str)] {
+pub(super) fn shown(kind: Kind) -> &'static [(&'static str, Figure)] {
     match kind {
         Kind::Subscribe => &[
-            ("signals/s", "per_second"),
-            ("CPU %", "server.cpu_percent"),
-            ("µs/signal", "server.cpu_us_per_signal"),
-            ("delivery p99 µs", "delivery.p99_us"),
-            ("worst item", "progress.worst_item_ratio"),
+            ("signals/s", Figure::PER_SECOND),
+            ("CPU %", Figure::SERVER_CPU_PERCENT),
+            ("µs/signal", Figure::SERVER_CPU_US_PER_SIGNAL),
+            ("delivery p99 µs", Figure::DELIVERY_P99_US),
+            ("worst item", Figure::PROGRESS_WORST_ITEM_RATIO),
         ],
         Kind::Read | Kind::Write | Kind::Browse => &[
-            ("p50 µs", "latency.uncorrected.p50_us"),
-            ("p99 µs", "latency.uncorrected.p99_us"),
-            ("from schedule p99 µs", "latency.corrected.p99_us"),
-            ("CPU %", "server.cpu_percent"),
+            ("p50 µs", Figure::LATENCY_UNCORRECTED_P50_US),
+            ("p99 µs", Figure::LATENCY_UNCORRECTED_P99_US),
+            ("from schedule p99 µs", Figure::LATENCY_CORRECTED_P99_US),
+            ("CPU %", Figure::SERVER_CPU_PERCENT),
         ],
-        Kind::Probe => &[("p50 µs", "latency.corrected.p50_us"), ("p99 µs", "latency.corrected.p99_us")],
-        Kind::Connect => &[("sessions/s", "per_second"), ("p99 µs", "latency.uncorrected.p99_us")],
-        Kind::Roundtrip => &[("p50 µs", "roundtrip.p50_us"), ("p99 µs", "roundtrip.p99_us")],
-        Kind::Fan => &[("p50 µs", "transaction.p50_us"), ("max µs", "transaction.max_us")],
-        Kind::Update => &[("p50 µs", "run_span.p50_us"), ("max µs", "run_span.max_us")],
-        Kind::Igmp => &[("unjoined %", "snooping.unjoined_percent")],
+        Kind::Probe => {
+            &[("p50 µs", Figure::LATENCY_CORRECTED_P50_US), ("p99 µs", Figure::LATENCY_CORRECTED_P99_US)]
+        }
+        Kind::Connect => {
+            &[("sessions/s", Figure::PER_SECOND), ("p99 µs", Figure::LATENCY_UNCORRECTED_P99_US)]
+        }
+        Kind::Roundtrip => &[("p50 µs", Figure::ROUNDTRIP_P50_US), ("p99 µs", Figure::ROUNDTRIP_P99_US)],
+        Kind::Fan => &[("p50 µs", Figure::TRANSACTION_P50_US), ("max µs", Figure::TRANSACTION_MAX_US)],
+        Kind::Update => &[("p50 µs", Figure::RUN_SPAN_P50_US), ("max µs", Figure::RUN_SPAN_MAX_US)],
+        Kind::Igmp => &[("unjoined %", Figure::SNOOPING_UNJOINED_PERCENT)],
         Kind::PubSub => &[
-            ("signals/s", "signals_per_s"),
-            ("CPU %", "publisher_cpu_percent"),
-            ("ns/signal", "publisher_cpu_ns_per_signal"),
-            ("late p99 µs", "lateness.p99_us"),
-            ("delivery p50 µs", "delivery.p50_us"),
+            ("signals/s", Figure::SIGNALS_PER_S),
+            ("CPU %", Figure::PUBLISHER_CPU_PERCENT),
+            ("ns/signal", Figure::PUBLISHER_CPU_NS_PER_SIGNAL),
+            ("late p99 µs", Figure::LATENESS_P99_US),
+            ("delivery p50 µs", Figure::DELIVERY_P50_US),
         ],
     }
 }
@@ -87,15 +92,15 @@ pub(super) fn outcome(measurements: &[Measurement]) -> Option<Outcome> {
         ..Outcome::default()
     };
     // A column that says nothing of any load takes room from those that do: requests back to back have no schedule.
-    let is_known = |(_, metric): &&(&str, &str)| groups.iter().any(|group| group.metric(metric).is_some());
-    let figures: Vec<&(&str, &str)> = shown(kind).iter().filter(is_known).collect();
+    let is_known = |(_, figure): &&(&str, Figure)| groups.iter().any(|group| group.metric(*figure).is_some());
+    let figures: Vec<&(&str, Figure)> = shown(kind).iter().filter(is_known).collect();
     let mut columns = vec!["load", "n"];
     columns.extend(figures.iter().map(|(title, _)| *title));
     let mut grid = Grid::new("Means of n measurements with their 95 % intervals", 1, &columns);
     let mut curves = Vec::new();
     for (group, label) in groups.iter().zip(labels.iter()) {
         let mut row = vec![label.to_owned(), group.valid.len().to_string()];
-        row.extend(figures.iter().map(|(_, metric)| interval(group.metric(metric).as_ref())));
+        row.extend(figures.iter().map(|(_, figure)| interval(group.metric(*figure).as_ref())));
         grid.rows.push(row);
         curves.push((label.to_owned(), group.times(distribution(kind))));
     }
@@ -221,8 +226,8 @@ mod tests {
         scenario.time.repetitions = 2;
         let large = |condition: &Condition, repetition: u32| {
             let mut one = Measurement::from_document("", condition.clone(), repetition, json!({}));
-            for (_, metric) in shown(kind) {
-                one.metrics.insert((*metric).to_owned(), 123_456.7 * f64::from(repetition + 1));
+            for (_, figure) in shown(kind) {
+                one.metrics.insert(figure.name().to_owned(), 123_456.7 * f64::from(repetition + 1));
             }
             one
         };

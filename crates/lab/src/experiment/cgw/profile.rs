@@ -8,8 +8,9 @@ use crate::figures;
 use crate::measurement::{Group, Measurement};
 use crate::outcome::{Grid, Outcome, maybe};
 use crate::scenario::{Kind, LoadSpec, Scenario, Sweep};
-use crate::statistics::Repeated;
+use crate::statistics::{Repeated, mean};
 use std::collections::BTreeSet;
+use taktwerk_load::result::Figure;
 
 pub(super) struct Profile;
 
@@ -76,7 +77,7 @@ impl Experiment for Profile {
                     format!(
                         "threads add up to {} %, the process to {} %; setting 5 000 values every 10 ms takes {} %",
                         figures::number(total),
-                        maybe(group.mean("server.cpu_percent")),
+                        maybe(group.mean(Figure::SERVER_CPU_PERCENT)),
                         figures::number(used(group, adapter))
                     ),
                 );
@@ -99,26 +100,24 @@ impl Experiment for Profile {
 const THREADS: usize = 7;
 const OTHERS: &str = "other threads";
 
-const BY_THREAD: &str = "server.threads_percent.";
-
 /// CPU of the threads of that name, in percent of a core.
 fn used(group: &Group<'_>, thread: &str) -> f64 {
-    group.mean(&format!("{BY_THREAD}{thread}")).unwrap_or(0.0)
+    let threads = group.valid.iter().flat_map(|one| one.threads_percent());
+    let used: Vec<f64> = threads.filter(|(name, _)| *name == thread).map(|(_, percent)| percent).collect();
+    mean(&used).unwrap_or(0.0)
 }
 
 /// The share of the server's CPU that differs from the sum of its threads.
 fn unexplained(measurement: &Measurement) -> Option<f64> {
-    let threads: f64 =
-        measurement.metrics.iter().filter(|(name, _)| name.starts_with(BY_THREAD)).map(|(_, cpu)| cpu).sum();
-    Some((threads / measurement.get("server.cpu_percent")? - 1.0).abs())
+    let threads: f64 = measurement.threads_percent().map(|(_, percent)| percent).sum();
+    Some((threads / measurement.get(Figure::SERVER_CPU_PERCENT)? - 1.0).abs())
 }
 
 /// Names of the threads that ran in these loads, in the alphabet's order.
 fn threads(groups: &[&Group<'_>]) -> Vec<String> {
     let measurements = groups.iter().flat_map(|group| &group.valid);
-    let names: BTreeSet<&str> = measurements
-        .flat_map(|one| one.metrics.keys().filter_map(|name| name.strip_prefix(BY_THREAD)))
-        .collect();
+    let names: BTreeSet<&str> =
+        measurements.flat_map(|one| one.threads_percent()).map(|(name, _)| name).collect();
     let ran = |name: &&str| groups.iter().any(|group| used(group, name) > 0.005);
     names.into_iter().filter(ran).map(str::to_owned).collect()
 }
@@ -143,9 +142,9 @@ fn processes(name: &str, groups: &[&Group<'_>], outcome: &mut Outcome) {
     let (mut bars, mut others_of) = (Vec::new(), Vec::new());
     for group in groups {
         let (Some(server), Some(load), Some(total)) = (
-            group.mean("server.cpu_percent"),
-            group.mean("generator.cpu_percent"),
-            group.mean("generator.machine_percent"),
+            group.mean(Figure::SERVER_CPU_PERCENT),
+            group.mean(Figure::GENERATOR_CPU_PERCENT),
+            group.mean(Figure::GENERATOR_MACHINE_PERCENT),
         ) else {
             continue;
         };
@@ -157,7 +156,7 @@ fn processes(name: &str, groups: &[&Group<'_>], outcome: &mut Outcome) {
         grid.row([network.to_owned(), nodes.clone()].into_iter().chain(cells));
         let link = network_name(group.condition.link.as_deref());
         bars.push((format!("{link}, {nodes} per Read"), vec![server, load, others]));
-        others_of.push((network.to_owned(), group.mean("per_second"), others));
+        others_of.push((network.to_owned(), group.mean(Figure::PER_SECOND), others));
     }
     if bars.is_empty() {
         return;
@@ -205,14 +204,14 @@ fn profile(name: &str, groups: &[&Group<'_>], outcome: &mut Outcome) {
             _ => used(group, part),
         };
         let sizes: Vec<f64> = parts.iter().map(size).collect();
-        let system = group.mean("server.system_s").zip(group.mean("window_s"));
+        let system = group.mean(Figure::SERVER_SYSTEM_S).zip(group.mean(Figure::WINDOW_S));
         let nodes = group.condition.batch.unwrap_or(1).to_string();
-        let mut row = vec![nodes.clone(), maybe(group.mean("per_second"))];
+        let mut row = vec![nodes.clone(), maybe(group.mean(Figure::PER_SECOND))];
         row.extend(sizes.iter().map(|size| figures::number(*size)));
         row.extend([
-            maybe(group.mean("server.cpu_percent")),
+            maybe(group.mean(Figure::SERVER_CPU_PERCENT)),
             maybe(system.map(|(system, window)| system / window * 100.0)),
-            maybe(group.mean("generator.cpu_percent")),
+            maybe(group.mean(Figure::GENERATOR_CPU_PERCENT)),
         ]);
         grid.rows.push(row);
         bars.push((if nodes == "1" { "1 node".to_owned() } else { format!("{nodes} nodes") }, sizes));

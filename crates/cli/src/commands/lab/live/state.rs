@@ -149,10 +149,10 @@ impl State {
                 let Some(row) = self.rows.get_mut(at) else { return };
                 if measurement.is_valid() {
                     row.valid += 1;
-                    for ((_, values), (_, metric)) in
+                    for ((_, values), (_, figure)) in
                         row.figures.iter_mut().zip(scenario::shown(condition.kind))
                     {
-                        values.extend(measurement.get(metric));
+                        values.extend(measurement.get(*figure));
                     }
                 } else {
                     row.invalid += 1;

@@ -8,6 +8,8 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
 
 /// The header that has to carry a visitor's token in every request that changes something.
 pub(crate) const CSRF_HEADER: &str = "x-csrf-token";
@@ -24,11 +26,14 @@ const HEADERS: [(HeaderName, &str); 4] = [
     (header::X_FRAME_OPTIONS, "DENY"),
 ];
 
+/// How long a request may take until the answer begins, most of all to arrive: each holds a place.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// Refuses requests for other hosts (DNS rebinding) and from other sites, and adds the headers.
 pub(crate) async fn check(State(app): State<Arc<App>>, request: Request<Body>, next: Next) -> Response {
     let mut response = match refusal(&app, request.method(), request.headers()) {
         Some(why) => (StatusCode::FORBIDDEN, why).into_response(),
-        None => next.run(request).await,
+        None => in_time(next.run(request)).await,
     };
     let headers = response.headers_mut();
     for (name, value) in HEADERS {
@@ -38,6 +43,11 @@ pub(crate) async fn check(State(app): State<Arc<App>>, request: Request<Body>, n
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
     response
+}
+
+async fn in_time(response: impl Future<Output = Response>) -> Response {
+    let late = || (StatusCode::REQUEST_TIMEOUT, "The request did not arrive in time.\n").into_response();
+    timeout(PATIENCE, response).await.unwrap_or_else(|_| late())
 }
 
 fn refusal(app: &App, method: &Method, headers: &HeaderMap) -> Option<&'static str> {
@@ -69,6 +79,14 @@ fn host_name(host: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_does_not_arrive_is_given_up() {
+        let begin = tokio::time::Instant::now();
+        let response = in_time(std::future::pending()).await;
+        assert_eq!((response.status(), begin.elapsed()), (StatusCode::REQUEST_TIMEOUT, PATIENCE));
+        assert_eq!(in_time(async { StatusCode::OK.into_response() }).await.status(), StatusCode::OK);
+    }
 
     #[test]
     fn ports_are_no_part_of_a_host_name() {

@@ -3,6 +3,7 @@
 use crate::guard;
 use crate::rate_limit::RateLimit;
 use crate::settings::{Settings, Tls};
+use crate::stall::Stall;
 use crate::state::App;
 use crate::subject::Subject;
 use crate::visitor::Visitors;
@@ -33,6 +34,8 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 const CONNECTIONS_MAX: usize = 256;
 /// How long a browser may take for the TLS handshake, and for the head of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a browser may take nothing of an answer.
+const STALL: Duration = Duration::from_secs(30);
 /// Largest body of a request: a list of 10 000 nodes.
 const BODY_LEN_MAX: usize = 1 << 20;
 /// Attempts to log on per address and minute.
@@ -213,24 +216,30 @@ async fn serve(
                 continue;
             }
         };
-        let (router, tls, stopped) = (router.clone(), tls.clone(), stopped.clone());
+        let (router, tls, mut stopped) = (router.clone(), tls.clone(), stopped.clone());
         tokio::spawn(async move {
             let _place = place;
             let _ = stream.set_nodelay(true);
-            match tls {
-                None => connection(stream, peer, router, stopped).await,
-                Some(tls) => {
-                    if let Ok(Ok(stream)) = tokio::time::timeout(PATIENCE, tls.accept(stream)).await {
-                        connection(stream, peer, router, stopped).await;
+            let served = async {
+                match tls {
+                    None => connection(stream, peer, router).await,
+                    Some(tls) => {
+                        if let Ok(Ok(stream)) = tokio::time::timeout(PATIENCE, tls.accept(stream)).await {
+                            connection(stream, peer, router).await;
+                        }
                     }
                 }
+            };
+            tokio::select! {
+                () = served => {}
+                _ = stopped.changed() => {}
             }
         });
     }
 }
 
 /// Serves a connection until it ends.
-async fn connection<S>(stream: S, peer: SocketAddr, router: Router, mut stopped: watch::Receiver<bool>)
+async fn connection<S>(stream: S, peer: SocketAddr, router: Router)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -238,13 +247,8 @@ where
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(PATIENCE)
-        .serve_connection(TokioIo::new(stream), service);
-    tokio::select! {
-        ended = connection => {
-            if let Err(error) = ended {
-                tracing::debug!(%peer, %error, "a connection to the web server ended");
-            }
-        }
-        _ = stopped.changed() => {}
+        .serve_connection(TokioIo::new(Stall::new(stream, STALL)), service);
+    if let Err(error) = connection.await {
+        tracing::debug!(%peer, %error, "a connection to the web server ended");
     }
 }

@@ -4,6 +4,7 @@
 //! visitor may do is up to the server: there are no permissions here, apart from what concerns the machine itself
 //! (certificates and the log), for which the visitor needs the role SecurityAdmin or ConfigureAdmin.
 
+use crate::hexadecimal;
 use crate::subject::Subject;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -203,5 +204,5 @@ fn random_text() -> Result<String, Refusal> {
         .secure_random
         .fill(&mut bytes)
         .map_err(|_| Refusal::Entropy)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hexadecimal::text(&bytes))
 }

@@ -183,6 +183,10 @@ fn nodes_are_browsed_read_and_written_with_the_visitors_rights() {
         after = format!("&from={}&next={next}", part["from"]);
     }
     assert_eq!(&parts, all);
+    let first = plant.get("/api/browse?limit=1&keep=true").json();
+    let next = first["next"].as_str().unwrap();
+    let far = plant.get(&format!("/api/browse?limit=1&from={}&next={next}", u64::MAX)).json();
+    assert_eq!((&far["children"][0], &far["from"]), (&all[1], &json!(u64::MAX)), "it does not overflow");
     let end = plant.get(&format!("/api/browse?from={}", objects["from"])).json();
     assert_eq!((&end["children"], &end["hasMore"]), (&json!([]), &json!(false)));
     let path = format!("/api/browse?node={}", boiler["id"].as_str().unwrap().replace(' ', "%20"));

@@ -6,6 +6,7 @@
 use super::nodes::parse;
 use super::values::millis;
 use super::{Problem, Who};
+use crate::hexadecimal;
 use crate::state::App;
 use axum::Json;
 use axum::extract::State;
@@ -51,7 +52,7 @@ fn shown(view: &ConditionView) -> Value {
     json!({
         "id": view.id.to_string(),
         "branch": view.branch,
-        "event": hex(view.event_id.as_bytes()),
+        "event": hexadecimal::text(view.event_id.as_bytes()),
         "name": &*view.name,
         "type": kind,
         "source": view.source.to_string(),
@@ -99,7 +100,9 @@ pub(crate) async fn operate(Who(visitor): Who, Json(wanted): Json<Wanted>) -> Re
     let id = parse(&wanted.id)?;
     let comment: String = wanted.comment.chars().take(COMMENT_LEN_MAX).collect();
     let event = || {
-        let bytes = bytes_of(&wanted.event).ok_or_else(|| Problem::bad_request("event is hexadecimal"))?;
+        let bytes = hexadecimal::bytes(&wanted.event);
+        let bytes =
+            bytes.ok_or_else(|| Problem::bad_request("event is the id that the list of alarms has"))?;
         Ok::<_, Problem>(ByteString::from(bytes))
     };
     let (what, call) = match wanted.action {
@@ -120,27 +123,4 @@ pub(crate) async fn operate(Who(visitor): Who, Json(wanted): Json<Wanted>) -> Re
     };
     visitor.client.conditions().call(what, call).await?;
     Ok(Json(json!({})))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn bytes_of(text: &str) -> Option<Vec<u8>> {
-    if !text.is_ascii() || !text.len().is_multiple_of(2) {
-        return None;
-    }
-    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn event_ids_survive_the_page() {
-        let id = [0, 1, 0xfe, 0x80];
-        assert_eq!(bytes_of(&hex(&id)).as_deref(), Some(id.as_slice()));
-        assert_eq!((bytes_of("0"), bytes_of("zz"), bytes_of("é")), (None, None, None));
-    }
 }

@@ -22,6 +22,8 @@ use taktwerk::{DataValue, StatusCode};
 const NODES_MAX: usize = 10_000;
 /// Changes in one message.
 const CHANGES_MAX: usize = 20_000;
+/// Bytes of one message, which ends with the change that exceeds them: values may be long.
+const MESSAGE_LEN_MAX: usize = 1 << 20;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -90,33 +92,26 @@ pub(crate) async fn open(Who(visitor): Who, Json(wanted): Json<Wanted>) -> Resul
 /// Waits for changes, and takes all that are there.
 async fn next(mut state: State) -> Option<(Result<Event, Infallible>, State)> {
     let mut out = Changes::default();
-    let mut count = 0;
-    loop {
-        let update = if count == 0 {
+    while !out.is_full() {
+        let update = if out.count == 0 {
             state.updates.next().await?
         } else {
             match state.updates.next().now_or_never() {
-                Some(Some(update)) if count < CHANGES_MAX => update,
-                Some(Some(update)) => {
-                    add(&state.positions, &update, &mut out);
-                    break;
-                }
+                Some(Some(update)) => update,
                 _ => break,
             }
         };
-        if add(&state.positions, &update, &mut out) {
-            count += 1;
-        }
+        add(&state.positions, &update, &mut out);
     }
     Some((Ok(Event::default().data(out.message())), state))
 }
 
-/// Appends a change. Whether it is one.
-fn add(positions: &BTreeMap<u32, usize>, update: &Update, out: &mut Changes) -> bool {
-    let Update::Change(change) = update else { return false };
-    let Some(position) = positions.get(&change.item) else { return false };
-    out.add(*position, &change.value);
-    true
+/// Appends an update, if it is a change.
+fn add(positions: &BTreeMap<u32, usize>, update: &Update, out: &mut Changes) {
+    let Update::Change(change) = update else { return };
+    if let Some(position) = positions.get(&change.item) {
+        out.add(*position, &change.value);
+    }
 }
 
 /// Changes as they are sent.
@@ -124,13 +119,20 @@ fn add(positions: &BTreeMap<u32, usize>, update: &Update, out: &mut Changes) -> 
 struct Changes {
     /// Elements of the list, with a comma between them.
     list: Vec<u8>,
+    /// How many there are.
+    count: usize,
     /// The time of the first.
     time: i64,
 }
 
 impl Changes {
+    fn is_full(&self) -> bool {
+        self.count >= CHANGES_MAX || self.list.len() >= MESSAGE_LEN_MAX
+    }
+
     fn add(&mut self, position: usize, value: &DataValue) {
         let time = time_of(value);
+        self.count += 1;
         if self.list.is_empty() {
             self.time = time;
         } else {
@@ -179,11 +181,25 @@ mod tests {
         let bad = StatusCode::BAD_DEVICE_FAILURE.to_string();
         let list = json!([[3, 1.5], [4, 2.5], [5, 3.5, null, 20], [6, 4.5, bad, -10], [7, 5.5, bad]]);
         assert_eq!(message, json!({"time": 7_000, "changes": list}));
-        let mut changes = Changes { list: b"[1,\"\xff\"]".to_vec(), time: 7_000 };
+        let mut changes = Changes { list: b"[1,\"\xff\"]".to_vec(), count: 1, time: 7_000 };
         changes.add(2, &value(1.5, 7_000, StatusCode::GOOD));
         let message: serde_json::Value = serde_json::from_str(&changes.message()).unwrap();
         assert_eq!(message["changes"], json!([[1, "\u{fffd}"], [2, 1.5]]));
         let none: serde_json::Value = serde_json::from_str(&Changes::default().message()).unwrap();
         assert_eq!(none["changes"], json!([]));
+    }
+
+    #[test]
+    fn a_message_with_long_values_ends_early() {
+        let value = DataValue::new(Variant::from("x".repeat(5_000)));
+        let mut changes = Changes::default();
+        while !changes.is_full() {
+            changes.add(0, &value);
+        }
+        assert_eq!(changes.count, MESSAGE_LEN_MAX.div_ceil(5_005 + 2));
+        assert!(changes.message().len() < MESSAGE_LEN_MAX + 6_000);
+        let mut changes = Changes::default();
+        (0..CHANGES_MAX).for_each(|_| changes.add(0, &DataValue::new(1)));
+        assert!(changes.is_full());
     }
 }

@@ -2,7 +2,7 @@
 
 use super::values::{json_of, number_text};
 use super::{Problem, Who};
-use crate::compress;
+use crate::{compress, hexadecimal};
 use axum::Json;
 use axum::extract::Query;
 use axum::http::HeaderMap;
@@ -57,25 +57,24 @@ pub(crate) async fn browse(
     let client = &visitor.client;
     let limit = of.limit.unwrap_or(CHILDREN_MAX).clamp(1, CHILDREN_MAX);
     let max = u32::try_from(limit).unwrap_or(u32::MAX);
-    let mut page = match of.next.as_deref().and_then(point) {
-        None if of.from == 0 => client.browse_page(node, &BrowseOptions::default(), max).await?,
-        None => skip(client, node, of.from, limit).await?,
-        Some(point) => match client.browse_next(point, false).await {
-            Ok(page) => page,
+    let has_more = |page: BrowsePage| (page.next.is_some(), page);
+    let (mut has_more, mut page) = match of.next.as_deref().and_then(hexadecimal::bytes) {
+        None if of.from == 0 => has_more(client.browse_page(node, &BrowseOptions::default(), max).await?),
+        None => skip(client, node, of.from).await?,
+        Some(point) => match client.browse_next(ByteString::from(point), false).await {
+            Ok(page) => has_more(page),
             // The server has forgotten it: it keeps few for a session, and visitors who are not logged on share one.
-            Err(_) => skip(client, node, of.from, limit).await?,
+            Err(_) => skip(client, node, of.from).await?,
         },
     };
-    let mut has_more = page.next.is_some();
-    if page.references.len() > limit {
-        page.references.truncate(limit);
-        has_more = true;
+    let is_cut = page.references.len() > limit;
+    page.references.truncate(limit);
+    has_more |= is_cut;
+    // The server goes on behind what was cut.
+    if let Some(next) = page.next.take_if(|_| !of.keep || is_cut) {
+        release(client, next).await;
     }
-    if let Some(next) = page.next.take_if(|_| !of.keep) {
-        // Nobody will ask for them. If it fails, the server forgets it later.
-        let _ = client.browse_next(next, true).await;
-    }
-    let read = of.from + page.references.len();
+    let read = of.from.saturating_add(page.references.len());
     // A node may be there by several references, such as HasComponent and HasNotifier.
     let mut seen = HashSet::new();
     let children: Vec<Value> = page
@@ -91,29 +90,35 @@ pub(crate) async fn browse(
             }))
         })
         .collect();
-    let next = page.next.as_ref().map(|point| hexadecimal(point.as_bytes()));
+    let next = page.next.as_ref().map(|point| hexadecimal::text(point.as_bytes()));
     let answer = json!({ "children": children, "from": read, "hasMore": has_more, "next": next });
     Ok(compress::json(&headers, &answer))
 }
 
-/// References of a node behind the first `from`.
-async fn skip(client: &Client, node: NodeId, from: usize, limit: usize) -> Result<BrowsePage, Problem> {
-    let mut references = client.browse(node).await?;
-    references.drain(..from.min(references.len()));
-    references.truncate(limit + 1);
-    Ok(BrowsePage { references, next: None })
+/// References of a node behind the first `from`, and whether there are more. They are read in parts: a node may have more of
+/// them than fit into memory.
+async fn skip(client: &Client, node: NodeId, from: usize) -> Result<(bool, BrowsePage), Problem> {
+    let max = u32::try_from(CHILDREN_MAX).unwrap_or(u32::MAX);
+    let mut page = client.browse_page(node, &BrowseOptions::default(), max).await?;
+    let mut left = from;
+    loop {
+        let skipped = left.min(page.references.len());
+        page.references.drain(..skipped);
+        left -= skipped;
+        match page.next.take() {
+            Some(next) if page.references.is_empty() => page = client.browse_next(next, false).await?,
+            Some(next) => {
+                release(client, next).await;
+                return Ok((true, page));
+            }
+            None => return Ok((false, page)),
+        }
+    }
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Undoes [`hexadecimal`].
-fn point(text: &str) -> Option<ByteString> {
-    let pairs = text.as_bytes().chunks(2);
-    let bytes: Option<Vec<u8>> =
-        pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect();
-    bytes.filter(|bytes| !bytes.is_empty()).map(ByteString::from)
+/// Nobody will ask for what is behind it. If the request fails, the server forgets it later.
+async fn release(client: &Client, next: ByteString) {
+    let _ = client.browse_next(next, true).await;
 }
 
 fn name<'a>(display: &'a str, browse: &'a str) -> &'a str {

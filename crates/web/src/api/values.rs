@@ -23,7 +23,8 @@ const POINTS_MAX: u32 = 2_000;
 
 /// Milliseconds since 1970.
 pub(crate) fn millis(time: UtcTime) -> i64 {
-    (time.ticks() - UtcTime::from_unix(std::time::Duration::ZERO).ticks()) / 10_000
+    // Clients write what they like into timestamps.
+    time.ticks().saturating_sub(UtcTime::from_unix(std::time::Duration::ZERO).ticks()) / 10_000
 }
 
 /// The time at milliseconds since 1970.
@@ -114,7 +115,7 @@ pub(crate) async fn history(Who(visitor): Who, Query(span): Query<Span>) -> Resu
         let average = ReadProcessedDetails {
             start_time,
             end_time,
-            processing_interval: ((span.to - span.from) as f64 / f64::from(points)).max(1.0),
+            processing_interval: step(&span, points),
             aggregate_type: vec![NodeId::numeric(0, object_ids::AGGREGATE_FUNCTION_AVERAGE)],
             ..ReadProcessedDetails::default()
         };
@@ -129,6 +130,11 @@ pub(crate) async fn history(Who(visitor): Who, Query(span): Query<Span>) -> Resu
     out.push(b']');
     let values = String::from_utf8(out).ok().and_then(|text| RawValue::from_string(text).ok());
     Ok(Json(json!({ "isRaw": is_all, "values": values })))
+}
+
+/// Milliseconds that one point stands for.
+fn step(span: &Span, points: u32) -> f64 {
+    (span.to.saturating_sub(span.from) as f64 / f64::from(points)).max(1.0)
 }
 
 /// Reads history; whether these are all values.
@@ -180,5 +186,17 @@ mod tests {
         let long = DataValue::new(Variant::from("x".repeat(VALUE_LEN_MAX)));
         assert_eq!(json_of(&long)[0], json!("String"));
         assert_eq!(json_of(&DataValue::new(f64::NAN))[0], json!("NaN"));
+    }
+
+    #[test]
+    fn times_of_any_size_are_times() {
+        let span = |from, to| Span { node: String::new(), from, to, points: 10 };
+        assert_eq!((step(&span(0, 5_000), 10), step(&span(0, 5), 10)), (500.0, 1.0));
+        assert!(step(&span(i64::MIN, i64::MAX), 10) > 1e17);
+        for ticks in [i64::MIN, -1, 0, i64::MAX] {
+            let value = DataValue::new(1).at(UtcTime::from_ticks(ticks), time(0));
+            assert!(json_of(&value)[2].is_i64(), "{ticks}");
+        }
+        assert!(time(i64::MAX) > time(0) && time(i64::MIN) < time(0));
     }
 }

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use taktwerk_server::ServerShared;
-use target::{OtlpError, Target};
+use target::{Failure, OtlpError, Target};
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
@@ -80,7 +80,7 @@ impl Collector for OtlpMetrics {
         let count = |of: &AtomicU64| of.load(Ordering::Relaxed) as f64;
         out.counter("taktwerk_otlp_exports", "Messages that the OTLP collector has taken", count(exports))?;
         out.counter("taktwerk_otlp_errors", "Exports to the OTLP collector that failed", count(errors))?;
-        let help = "Spans dropped because too many waited for the OTLP collector";
+        let help = "Spans dropped because too many waited for the OTLP collector, or because it refused them";
         out.counter("taktwerk_otlp_dropped_spans", help, spans.dropped() as f64)
     }
 }
@@ -186,23 +186,40 @@ impl Export {
     }
 
     async fn export(&self) -> Result<(), String> {
-        if self.settings.metrics {
-            let metrics = self.metrics().map_err(|_| "the metrics cannot be written".to_owned())?;
-            self.send("/v1/metrics", message::metrics(self.resource(), metrics).encode_to_vec()).await?;
-        }
-        if self.settings.traces {
-            let mut waiting = Waiting { spans: self.counted.spans.take(), counted: &self.counted };
-            while !waiting.spans.is_empty() {
-                let count = waiting.spans.len().min(SPANS_MAX);
-                let first: Vec<_> = waiting.spans.iter().take(count).cloned().collect();
-                self.send("/v1/traces", message::traces(self.resource(), first).encode_to_vec()).await?;
-                waiting.spans.drain(..count);
-            }
-        }
-        Ok(())
+        // A collector may take only one of them.
+        let metrics = if self.settings.metrics { self.send_metrics().await } else { Ok(()) };
+        let spans = if self.settings.traces { self.send_spans().await } else { Ok(()) };
+        metrics.and(spans).map_err(|failure| failure.reason)
     }
 
-    async fn send(&self, path: &str, body: Vec<u8>) -> Result<(), String> {
+    async fn send_metrics(&self) -> Result<(), Failure> {
+        let reason = || "the metrics cannot be written".to_owned();
+        let metrics = self.metrics().map_err(|_| Failure { reason: reason(), is_final: true })?;
+        self.send("/v1/metrics", message::metrics(self.resource(), metrics).encode_to_vec()).await
+    }
+
+    async fn send_spans(&self) -> Result<(), Failure> {
+        let mut waiting = Waiting { spans: self.counted.spans.take(), counted: &self.counted };
+        let mut refused = Ok(());
+        while !waiting.spans.is_empty() {
+            let count = waiting.spans.len().min(SPANS_MAX);
+            let first: Vec<_> = waiting.spans.iter().take(count).cloned().collect();
+            let sent = self.send("/v1/traces", message::traces(self.resource(), first).encode_to_vec()).await;
+            match sent {
+                Ok(()) => {}
+                // Those behind them would wait for ever.
+                Err(failure) if failure.is_final => {
+                    self.counted.spans.lose(count);
+                    refused = Err(failure);
+                }
+                Err(failure) => return Err(failure),
+            }
+            waiting.spans.drain(..count);
+        }
+        refused
+    }
+
+    async fn send(&self, path: &str, body: Vec<u8>) -> Result<(), Failure> {
         self.target.post(path, body).await?;
         self.counted.exports.fetch_add(1, Ordering::Relaxed);
         Ok(())

@@ -57,7 +57,12 @@ impl Spans {
         *ended = spans;
     }
 
-    /// Spans that were dropped because too many waited.
+    /// Counts spans that the collector refuses.
+    pub(super) fn lose(&self, count: usize) {
+        self.0.dropped.fetch_add(count as u64, Ordering::Relaxed);
+    }
+
+    /// Spans that were dropped because too many waited or the collector refused them.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.0.dropped.load(Ordering::Relaxed)

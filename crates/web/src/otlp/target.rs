@@ -4,7 +4,7 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1::handshake;
 use hyper::header::{CONTENT_TYPE, HOST, HeaderName, HeaderValue, USER_AGENT};
-use hyper::{Method, Request};
+use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -56,6 +56,38 @@ pub enum OtlpError {
     Thread(io::Error),
 }
 
+/// Why a message was not taken.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Failure {
+    /// For the log.
+    pub(super) reason: String,
+    /// Whether it is taken never, whenever it is sent.
+    pub(super) is_final: bool,
+}
+
+impl Failure {
+    fn of(error: impl std::error::Error) -> Self {
+        let reason = match error.source() {
+            Some(cause) => format!("{error}: {cause}"),
+            None => error.to_string(),
+        };
+        Self { reason, is_final: false }
+    }
+
+    /// Only some answers say that a message may be sent again (OTLP 1.x, "Retryable Response Codes").
+    fn answered(path: &str, status: StatusCode, text: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(text);
+        let text: String = text.trim().chars().take(200).collect();
+        let mut reason = format!("{path}: {status} {text}").trim_end().to_owned();
+        if status == StatusCode::NOT_FOUND {
+            reason.push_str(
+                "; correct url, or set metrics or traces = false if the collector does not take them",
+            );
+        }
+        Self { reason, is_final: !matches!(status.as_u16(), 429 | 502 | 503 | 504) }
+    }
+}
+
 /// A collector.
 pub(super) struct Target {
     host: String,
@@ -103,24 +135,24 @@ impl Target {
     /// Sends a message to a path behind that of the URL.
     ///
     /// # Errors
-    /// What happened, for the log.
-    pub(super) async fn post(&self, path: &str, body: Vec<u8>) -> Result<(), String> {
-        let stream = TcpStream::connect((&*self.host, self.port)).await.map_err(told)?;
+    /// It is not taken.
+    pub(super) async fn post(&self, path: &str, body: Vec<u8>) -> Result<(), Failure> {
+        let stream = TcpStream::connect((&*self.host, self.port)).await.map_err(Failure::of)?;
         let _ = stream.set_nodelay(true);
         match &self.tls {
             None => self.post_on(stream, path, body).await,
             Some(tls) => {
-                let name = ServerName::try_from(self.host.clone()).map_err(told)?;
-                self.post_on(tls.connect(name, stream).await.map_err(told)?, path, body).await
+                let name = ServerName::try_from(self.host.clone()).map_err(Failure::of)?;
+                self.post_on(tls.connect(name, stream).await.map_err(Failure::of)?, path, body).await
             }
         }
     }
 
-    async fn post_on<S>(&self, stream: S, path: &str, body: Vec<u8>) -> Result<(), String>
+    async fn post_on<S>(&self, stream: S, path: &str, body: Vec<u8>) -> Result<(), Failure>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let (mut sender, driver) = handshake(TokioIo::new(stream)).await.map_err(told)?;
+        let (mut sender, driver) = handshake(TokioIo::new(stream)).await.map_err(Failure::of)?;
         // It ends with the sender.
         tokio::spawn(async move { drop(driver.await) });
         let mut request = Request::builder()
@@ -132,16 +164,15 @@ impl Target {
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }
-        let request = request.body(Full::new(Bytes::from(body))).map_err(told)?;
-        let answer = sender.send_request(request).await.map_err(told)?;
+        let request = request.body(Full::new(Bytes::from(body))).map_err(Failure::of)?;
+        let answer = sender.send_request(request).await.map_err(Failure::of)?;
         let status = answer.status();
         let text = Limited::new(answer.into_body(), ANSWER_MAX).collect().await;
         if status.is_success() {
             return Ok(());
         }
         let text = text.map(|text| text.to_bytes()).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text);
-        Err(format!("{status} {}", text.trim().chars().take(200).collect::<String>()).trim_end().to_owned())
+        Err(Failure::answered(path, status, &text))
     }
 
     fn authority(&self) -> String {
@@ -155,13 +186,6 @@ impl Target {
     pub(super) fn describe(&self) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         format!("{scheme}://{}{}", self.authority(), self.base)
-    }
-}
-
-fn told(error: impl std::error::Error) -> String {
-    match error.source() {
-        Some(cause) => format!("{error}: {cause}"),
-        None => error.to_string(),
     }
 }
 
@@ -208,6 +232,16 @@ fn connector(authorities: Option<&Path>) -> Result<TlsConnector, OtlpError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_some_refusals_are_worth_another_attempt() {
+        let answered =
+            |code: u16| Failure::answered("/v1/traces", StatusCode::from_u16(code).unwrap(), b" so \n");
+        assert_eq!([429, 502, 503, 504].map(|code| answered(code).is_final), [false; 4]);
+        assert_eq!([400, 401, 404, 413, 500].map(|code| answered(code).is_final), [true; 5]);
+        assert_eq!(answered(400).reason, "/v1/traces: 400 Bad Request so");
+        assert!(answered(404).reason.contains("correct url"));
+    }
 
     #[test]
     fn urls_and_headers_are_checked() {

@@ -122,6 +122,37 @@ fn a_collector_gets_metrics_and_spans_and_what_it_refuses_comes_again() {
 }
 
 #[test]
+fn a_collector_that_takes_no_metrics_gets_spans_and_what_it_refuses_for_good_is_dropped() {
+    let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap().spawn().unwrap();
+    // First metrics and spans, then metrics and the next spans.
+    let (url, requests) = listener(&["404 Not Found", "400 Bad Request", "404 Not Found", "200 OK"]);
+    let spans = Spans::default();
+    let span = |name: &'static str| {
+        tracing::subscriber::with_default(
+            tracing_subscriber::registry().with(spans.clone()),
+            || match name {
+                "first" => drop(tracing::debug_span!(target: TARGET, "first")),
+                _ => drop(tracing::debug_span!(target: TARGET, "second")),
+            },
+        );
+    };
+    span("first");
+    let otlp = Otlp::start(settings(&url), Arc::clone(server.shared()), Vec::new(), spans.clone()).unwrap();
+    let mut traces = Vec::new();
+    while traces.len() < 2 {
+        let (path, _, body) = requests.recv_timeout(LIMIT).unwrap();
+        if path == "/base/v1/traces" {
+            traces.push(Traces::decode(&*body).unwrap().resources[0].scopes[0].spans[0].name.clone());
+            span("second");
+        }
+    }
+    assert_eq!(traces, ["first", "second"], "a refused span does not come again");
+    assert_eq!(spans.dropped(), 1);
+    drop(otlp);
+    server.stop(Duration::from_secs(1));
+}
+
+#[test]
 fn what_waits_at_the_end_is_sent_and_a_collector_that_is_away_holds_nothing_up() {
     let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap().spawn().unwrap();
     let (url, requests) = listener(&[]);

@@ -1,0 +1,109 @@
+//! A connection that ends if its peer stops reading: a browser that is asked for nothing costs nothing, but one that takes
+//! no answer holds a place and the answer.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Sleep, sleep};
+
+/// A connection whose writes fail when the peer has taken nothing for some time.
+pub(crate) struct Stall<S> {
+    stream: S,
+    after: Duration,
+    /// When the write that waits fails.
+    due: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Stall<S> {
+    pub(crate) fn new(stream: S, after: Duration) -> Self {
+        Self { stream, after, due: None }
+    }
+}
+
+impl<S: AsyncWrite + Unpin> Stall<S> {
+    /// Writes, and watches the time if that has to wait.
+    fn poll<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        write: impl FnOnce(Pin<&mut S>, &mut Context<'_>) -> Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        let written = write(Pin::new(&mut self.stream), context);
+        if written.is_ready() {
+            self.due = None;
+            return written;
+        }
+        let due = self.due.get_or_insert_with(|| Box::pin(sleep(self.after)));
+        ready!(due.as_mut().poll(context));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Stall<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Stall<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll(context, |stream, context| stream.poll_write(context, bytes))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.poll(context, |stream, context| stream.poll_write_vectored(context, bytes))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll(context, |stream, context| stream.poll_flush(context))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll(context, |stream, context| stream.poll_shutdown(context))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_reads_slowly_gets_all_and_one_that_does_not_read_is_given_up() {
+        let (own, mut peer) = duplex(10);
+        let mut own = Stall::new(own, Duration::from_secs(30));
+        let reader = tokio::spawn(async move {
+            let mut bytes = [0; 5];
+            for _ in 0..4 {
+                sleep(Duration::from_secs(29)).await;
+                peer.read_exact(&mut bytes).await.unwrap();
+            }
+            // Then it reads nothing more.
+            std::future::pending::<()>().await;
+        });
+        own.write_all(&[7; 25]).await.unwrap();
+        let begin = tokio::time::Instant::now();
+        let error = own.write_all(&[7; 25]).await.unwrap_err();
+        // So long after the last bytes that it has read.
+        assert_eq!((error.kind(), begin.elapsed().as_secs()), (io::ErrorKind::TimedOut, 29 + 30));
+        reader.abort();
+    }
+}

@@ -51,7 +51,7 @@ pub enum KeyFileError {
 }
 
 /// What such a file says.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Text {
     group: String,
@@ -120,13 +120,14 @@ impl KeyFile {
     }
 
     fn parse(path: &Path, text: &str) -> Result<Self, String> {
-        let text: Text = toml::from_str(text).map_err(|error| error.to_string())?;
+        // The whole error shows the line, which may be the one with the key.
+        let text: Text = toml::from_str(text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            format!("line {}: {}", crate::line_of(text, at), error.message())
+        })?;
         let policy: PubSubSecurityPolicy =
             text.policy.parse().map_err(|_| format!("there is no policy {:?}", text.policy))?;
-        let pairs = text.key.as_bytes().chunks(2);
-        let key: Option<Vec<u8>> =
-            pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect();
-        let key = key.filter(|key| key.len() == policy.key_data_len());
+        let key = bytes_of(&text.key).filter(|key| key.len() == policy.key_data_len());
         let key =
             key.ok_or_else(|| format!("the key is not {} bytes in hexadecimal", policy.key_data_len()))?;
         let nonces = match &text.nonces {
@@ -153,9 +154,33 @@ impl KeyFile {
     }
 }
 
+/// The bytes of pairs of hexadecimal digits.
+fn bytes_of(text: &str) -> Option<Vec<u8>> {
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    let digit = |char: u8| char::from(char).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let byte = |[high, low]: &[u8; 2]| Some(digit(*high)? << 4 | digit(*low)?);
+    if rest.is_empty() { pairs.iter().map(byte).collect() } else { None }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn mistakes_do_not_show_the_key() {
+        let (path, key) = (Path::new("plant.keys"), "5ec2e7".repeat(20));
+        for text in [
+            format!("group = \"g\"\nkey = \"{key}"),
+            format!("group = \"g\"\nkey = {key}\n"),
+            format!("group = \"g\"\npolicy = \"p\"\ntoken = 1\nkey = [\"{key}\"]\n"),
+            format!("group = \"g\"\npolicy = \"PubSub-Aes256-CTR\"\ntoken = 1\nkey = \"+f{key}\"\n"),
+        ] {
+            let reason = KeyFile::parse(path, &text).unwrap_err();
+            assert!(!reason.contains("5ec2e7"), "{reason}");
+        }
+        let reason = KeyFile::parse(path, &format!("group = \"g\"\nkey = \"{key}")).unwrap_err();
+        assert!(reason.starts_with("line 2: "), "{reason}");
+    }
 
     #[test]
     fn files() {
@@ -175,6 +200,7 @@ mod tests {
         );
         assert!(KeyFile::parse(path, &file.replace("Aes128", "Aes512")).is_err());
         assert!(KeyFile::parse(path, "group = 1").is_err());
+        assert!(KeyFile::parse(path, &file.replacen("ab", "+f", 1)).is_err(), "no pair of digits");
         let made = toml::to_string(&new_key("g", policy)).unwrap();
         let again = KeyFile::parse(path, &made).unwrap();
         assert_eq!((again.group.as_str(), again.keys.keys[0].len()), ("g", policy.key_data_len()));

@@ -109,7 +109,10 @@ impl Sink for MqttSink {
 
     fn send<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Result<Taken, Fault>> {
         let messages = self.messages(batch);
-        Box::pin(self.publishing.send(messages))
+        Box::pin(async move {
+            self.publishing.open().await?;
+            self.publishing.send(messages).await
+        })
     }
 }
 

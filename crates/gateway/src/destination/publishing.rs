@@ -87,10 +87,10 @@ impl Publishing {
         Ok(Link { client, answers, task: task.abort_handle() })
     }
 
-    /// Publishes messages and waits until the broker has confirmed each one.
+    /// Publishes messages and waits until the broker has confirmed each one. There has to be a connection: whoever makes the
+    /// messages may have to know whether it is a new one.
     pub(super) async fn send(&mut self, messages: Messages) -> Result<Taken, Fault> {
         let Messages { messages, mut refused, mut reason } = messages;
-        self.open().await?;
         let target = || self.broker.target();
         let mut link = self.link.take().ok_or_else(|| Fault::Closed { target: target() })?;
         let mut waiting = messages.iter().peekable();

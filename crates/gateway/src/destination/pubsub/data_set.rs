@@ -41,6 +41,8 @@ pub(super) struct DataSet {
     /// One that is larger than that of an earlier run.
     version: ConfigurationVersionDataType,
     is_announced: bool,
+    /// The batch under way has another version than the one before.
+    is_changed: bool,
     /// It is announced in the batch under way.
     is_announcing: bool,
     /// Every so many DataSetMessages one is a key frame; 0: none is.
@@ -63,11 +65,12 @@ impl DataSet {
                 field.last = last;
             }
         }
-        self.is_announcing = false;
+        (self.is_announcing, self.is_changed) = (false, false);
     }
 
     /// The batch is confirmed.
     pub(super) fn commit(&mut self) {
+        self.is_changed = false;
         self.before.clear();
         self.is_announced |= core::mem::take(&mut self.is_announcing);
     }
@@ -86,10 +89,13 @@ impl DataSet {
     }
 
     fn change(&mut self, is_major: bool, now: UtcTime) {
-        let time = version_time(now).max(self.version.minor_version.saturating_add(1));
-        self.version.minor_version = time;
+        // Nothing of a batch is sent before all of its fields are known, so it needs one version. One for each field would run
+        // ahead of the clock, and another run, with other fields, would use the same ones.
+        if !core::mem::replace(&mut self.is_changed, true) {
+            self.version.minor_version = version_time(now).max(self.version.minor_version.saturating_add(1));
+        }
         if is_major || self.version.major_version == 0 {
-            self.version.major_version = time;
+            self.version.major_version = self.version.minor_version;
         }
         self.is_announced = false;
     }
@@ -209,6 +215,20 @@ mod tests {
             .collect();
         assert_eq!(shown, [("a", 11, -1), ("b", 1, 1)]);
         assert_ne!(meta_data.fields[0].data_set_field_id, meta_data.fields[1].data_set_field_id);
+    }
+
+    #[test]
+    fn versions_do_not_run_ahead_of_the_clock() {
+        let mut set = DataSet::default();
+        set.begin();
+        for number in 0..1000 {
+            set.index_of(&record(&format!("t{number}"), 1.into()), now(100));
+        }
+        assert_eq!((set.version.major_version, set.version.minor_version), (100, 100));
+        // Some of it may have been sent: the next attempt has another version if there are more fields.
+        set.begin();
+        set.index_of(&record("another", 1.into()), now(100));
+        assert_eq!((set.version.major_version, set.version.minor_version), (100, 101));
     }
 
     #[test]

@@ -142,14 +142,7 @@ impl Form {
                 let is_key_frame = kind == DataSetMessageKind::KeyFrame;
                 string(if is_key_frame { "ua-keyframe" } else { "ua-deltaframe" }, &mut out);
                 message.name("Payload", &mut out);
-                out.push(b'{');
-                for (at, field) in fields.iter().enumerate() {
-                    if at > 0 {
-                        out.push(b',');
-                    }
-                    out.extend_from_slice(field);
-                }
-                out.push(b'}');
+                joined((b'{', b'}'), fields, &mut out);
                 message.close(&mut out);
             }
             Encoding::Uadp => {
@@ -250,16 +243,21 @@ impl Form {
             string(text, out);
         }
         members.name("Messages", out);
-        out.push(b'[');
-        for (at, frame) in frames.iter().enumerate() {
-            if at > 0 {
-                out.push(b',');
-            }
-            out.extend_from_slice(frame);
-        }
-        out.push(b']');
+        joined((b'[', b']'), frames, out);
         members.close(out);
     }
+}
+
+/// Appends pieces of JSON between brackets, with commas between them.
+fn joined((open, close): (u8, u8), pieces: &[Vec<u8>], out: &mut Vec<u8>) {
+    out.push(open);
+    for (at, piece) in pieces.iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(piece);
+    }
+    out.push(close);
 }
 
 /// The tag's name, and a DataValue with its type.

@@ -33,6 +33,8 @@ pub struct PubSubSink {
     meta_data_topic: String,
     /// The number of the next announcement.
     announcement: u16,
+    /// The id of the key that the last one was secured with.
+    announced_with: Option<u32>,
     /// What was logged, so that it is logged once.
     has_told: bool,
 }
@@ -107,6 +109,7 @@ impl PubSubSink {
             topic,
             meta_data_topic,
             announcement: 0,
+            announced_with: None,
             has_told: false,
         })
     }
@@ -197,6 +200,14 @@ impl PubSubSink {
     async fn messages(&mut self, batch: &Batch) -> Result<Messages, Fault> {
         let mut found = Messages::default();
         let plain = self.plain(batch, &mut found);
+        if let Some(security) = &mut self.security {
+            security.prepare().await?;
+            // Whoever comes later has no key any more with which the last announcement was secured.
+            let token = security.token();
+            if core::mem::replace(&mut self.announced_with, token) != token {
+                self.data_set.forget_announcement();
+            }
+        }
         if self.form.encoding == Encoding::Uadp && !self.data_set.is_announced() && !plain.is_empty() {
             let payload = self.announce().await?;
             let payload_max = self.publishing.broker.payload_max;
@@ -426,6 +437,22 @@ mod tests {
         let found = messages(&mut small, &batch(&[("a", long.clone(), good), ("b", long, good)]));
         let kinds: Vec<_> = uadp(&found).iter().map(|(kind, fields)| (*kind, fields.len())).collect();
         assert_eq!(kinds, [(DeltaFrame, 1), (DeltaFrame, 1)]);
+    }
+
+    #[tokio::test]
+    async fn metadata_is_announced_again_with_each_key() {
+        let mut sink = sink(UADP).unwrap();
+        let lifetime = std::time::Duration::from_secs(2);
+        sink.security = Some(security::tests::two_keys(lifetime));
+        let batch = batch(&[("a", 1.into(), StatusCode::GOOD)]);
+        let mut kinds = Vec::new();
+        for pause in [0, 0, 2100, 0] {
+            tokio::time::sleep(std::time::Duration::from_millis(pause)).await;
+            let found = sink.messages(&batch).await.unwrap();
+            sink.data_set.commit();
+            kinds.push(found.messages.iter().map(|message| message.retain).collect::<Vec<_>>());
+        }
+        assert_eq!(kinds, [vec![true, false], vec![false], vec![true, false], vec![false]]);
     }
 
     #[test]

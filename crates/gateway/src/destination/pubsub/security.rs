@@ -5,6 +5,7 @@ use crate::fault::Fault;
 use crate::fields::{Fields, Mistake};
 use crate::opcua::{Remote, check_url};
 use core::time::Duration;
+use futures_util::future::BoxFuture;
 use std::sync::{Arc, Mutex, PoisonError};
 use taktwerk::pubsub::{KeyRequest, KeySource, KeyStoreOptions, SecurityKeys, SecurityMode, StaticKeys};
 use taktwerk::pubsub_model::get_security_keys;
@@ -15,36 +16,50 @@ use taktwerk_net::clock::monotonic;
 use taktwerk_pubsub::security::{KeyStore, SecurityError, seal};
 use taktwerk_pubsub::uadp::SecurityHeader;
 use taktwerk_types::StatusCode;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+/// Why there are no keys: for the store, and for people.
+type NoKeys = (StatusCode, String);
 
 /// Where keys come from.
-enum Source {
-    File(Arc<Mutex<StaticKeys>>),
-    Service(Box<Remote>),
+trait Source: Send + Sync {
+    fn fetch(&self, request: KeyRequest, deadline: Duration) -> BoxFuture<'_, Result<SecurityKeys, NoKeys>>;
 }
 
-impl Source {
-    async fn fetch(
-        &self,
-        request: &KeyRequest,
-        deadline: Duration,
-    ) -> Result<SecurityKeys, (StatusCode, String)> {
-        match self {
-            Self::File(keys) => {
-                let (keys, request) = (Arc::clone(keys), request.clone());
-                // It writes a file.
-                let fetch = move || keys.lock().unwrap_or_else(PoisonError::into_inner).fetch(&request);
-                let fetched = tokio::task::spawn_blocking(fetch).await;
-                let fetched = fetched.unwrap_or(Err(StatusCode::BAD_INTERNAL_ERROR));
-                fetched.map_err(|status| (status, status.to_string()))
-            }
-            Self::Service(remote) => {
+/// A file with the key of a group.
+struct File(Arc<Mutex<StaticKeys>>);
+
+impl Source for File {
+    fn fetch(&self, request: KeyRequest, _: Duration) -> BoxFuture<'_, Result<SecurityKeys, NoKeys>> {
+        let keys = Arc::clone(&self.0);
+        Box::pin(async move {
+            // It writes a file.
+            let fetch = move || keys.lock().unwrap_or_else(PoisonError::into_inner).fetch(&request);
+            let fetched = tokio::task::spawn_blocking(fetch).await;
+            let fetched = fetched.unwrap_or(Err(StatusCode::BAD_INTERNAL_ERROR));
+            fetched.map_err(|status| (status, status.to_string()))
+        })
+    }
+}
+
+/// A key service.
+struct Service(Remote);
+
+impl Source for Service {
+    fn fetch(&self, request: KeyRequest, deadline: Duration) -> BoxFuture<'_, Result<SecurityKeys, NoKeys>> {
+        Box::pin(async move {
+            let Self(remote) = self;
+            let asked = async {
                 let connected = remote.connect("gateway keys", deadline).await;
                 let client =
                     connected.map_err(|fault| (StatusCode::BAD_NO_COMMUNICATION, fault.to_string()))?;
-                let keys = get_security_keys(&client, request).await;
+                let keys = get_security_keys(&client, &request).await;
                 keys.map_err(|status| (status, format!("{} gives no keys: {status}", remote.target())))
-            }
-        }
+            };
+            let late = || format!("{} gives no keys within {deadline:?}", remote.target());
+            timeout(deadline, asked).await.unwrap_or_else(|_| Err((StatusCode::BAD_TIMEOUT, late())))
+        })
     }
 }
 
@@ -53,12 +68,22 @@ pub(super) struct Security {
     group: String,
     mode: SecurityMode,
     store: KeyStore,
-    source: Source,
+    source: Arc<dyn Source>,
+    /// How long the source may take: less than a batch, so that the batch fails with its reason.
     deadline: Duration,
-    /// A request that was not answered yet: a batch that was given up does not take it along.
-    request: Option<KeyRequest>,
+    /// A question to the source under way. Nothing waits for it while there are keys, and a batch that is given up does not
+    /// end it.
+    asking: Option<JoinHandle<Result<SecurityKeys, NoKeys>>>,
     /// Why the last request was not answered with keys.
     reason: String,
+}
+
+impl Drop for Security {
+    fn drop(&mut self) {
+        if let Some(asking) = &self.asking {
+            asking.abort();
+        }
+    }
 }
 
 impl Security {
@@ -75,7 +100,7 @@ impl Security {
         let service = fields.text_at("key_service")?;
         let pki = fields.text("key_service_pki")?;
         let user = (fields.text("key_service_user")?, fields.text("key_service_password_file")?);
-        let (group, source) = match (file, service) {
+        let (group, source): (String, Arc<dyn Source>) = match (file, service) {
             (None, None) => {
                 let hint = "set keys = \"FILE\" (taktwerk pubsub keys GROUP > FILE) or key_service = \"opc.tcp://HOST\"";
                 return match mode.unwrap_or_default() {
@@ -98,7 +123,7 @@ impl Security {
                     let problem = format!("the file has keys of {:?}, not of {group:?}", file.group);
                     return Err(fields.mistake_in(line, "security_group", problem, "leave it out"));
                 }
-                (file.group.clone(), Source::File(Arc::new(Mutex::new(file.add_to(StaticKeys::new())))))
+                (file.group.clone(), Arc::new(File(Arc::new(Mutex::new(file.add_to(StaticKeys::new()))))))
             }
             (None, Some((line, url))) => {
                 check_url(fields, line, "key_service", &url)?;
@@ -114,7 +139,7 @@ impl Security {
                         return Err(fields.mistake("a user needs a name and a password", hint));
                     }
                 };
-                (group, Source::Service(Box::new(Remote::secured(fields, url, pki, user))))
+                (group, Arc::new(Service(Remote::secured(fields, url, pki, user))))
             }
         };
         let mode = mode.unwrap_or(SecurityMode::SignAndEncrypt);
@@ -122,10 +147,13 @@ impl Security {
             let hint = "leave them out, or set message_security = \"sign-and-encrypt\"";
             return Err(fields.mistake("there are keys, but nothing is secured", hint));
         }
+        Ok(Some(Self::new(group, mode, source, settings.deadline / 2)))
+    }
+
+    fn new(group: String, mode: SecurityMode, source: Arc<dyn Source>, deadline: Duration) -> Self {
         let mut store = KeyStore::new(Arc::new(AwsPubSubProvider), KeyStoreOptions::default());
         store.add_group(&group, &[]);
-        let (deadline, request, reason) = (settings.deadline, None, String::new());
-        Ok(Some(Self { group, mode, store, source, deadline, request, reason }))
+        Self { group, mode, store, source, deadline, asking: None, reason: String::new() }
     }
 
     /// A few words about it.
@@ -134,17 +162,22 @@ impl Security {
         format!("{how} with keys of {}", self.group)
     }
 
-    /// Asks for keys if it is time for it. Waits for them.
+    /// Asks for keys if it is time for it. Waits for them if nothing can be sent without.
     ///
     /// # Errors
     /// There are no keys.
     pub(super) async fn prepare(&mut self) -> Result<(), Fault> {
-        if self.request.is_none() {
-            self.request = self.store.poll_request(monotonic());
+        if self.asking.is_none()
+            && let Some(request) = self.store.poll_request(monotonic())
+        {
+            let (source, deadline) = (Arc::clone(&self.source), self.deadline);
+            self.asking = Some(tokio::spawn(async move { source.fetch(request, deadline).await }));
         }
-        if let Some(request) = self.request.clone() {
-            let outcome = self.source.fetch(&request, self.deadline).await;
-            self.request = None;
+        let has_keys = self.token().is_some();
+        if let Some(asking) = self.asking.as_mut().filter(|asking| !has_keys || asking.is_finished()) {
+            let panicked = || (StatusCode::BAD_INTERNAL_ERROR, "asking for keys panicked".to_owned());
+            let outcome = asking.await.unwrap_or_else(|_| Err(panicked()));
+            self.asking = None;
             if let Err((_, reason)) = &outcome {
                 tracing::warn!(group = self.group, reason, "there are no new keys for the security group");
                 self.reason.clone_from(reason);
@@ -156,6 +189,13 @@ impl Security {
             Some(_) => Ok(()),
             None => Err(Fault::other(format!("security group {:?}", self.group), &self.reason)),
         }
+    }
+
+    /// The id of the key of the next message; `None` if there is none that can be used now.
+    pub(super) fn token(&mut self) -> Option<u32> {
+        let ring = self.store.ring_mut(&self.group)?;
+        let is_usable = ring.advance(monotonic()).is_ok() && ring.check_nonces().is_ok();
+        is_usable.then(|| ring.current_token_id())
     }
 
     fn fault(&self, error: &SecurityError) -> Fault {
@@ -189,5 +229,63 @@ impl Security {
         message.resize(message.len() + keys.signature_len(), 0);
         seal(keys, mode, &nonce, &mut message, payload)?;
         Ok(message)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+    use taktwerk_crypto::PubSubSecurityPolicy;
+
+    /// Gives answers, and then none any more.
+    struct Given(Mutex<VecDeque<Result<SecurityKeys, NoKeys>>>);
+
+    impl Source for Given {
+        fn fetch(&self, _: KeyRequest, _: Duration) -> BoxFuture<'_, Result<SecurityKeys, NoKeys>> {
+            let next = self.0.lock().unwrap().pop_front();
+            Box::pin(async move {
+                match next {
+                    Some(answer) => answer,
+                    None => core::future::pending().await,
+                }
+            })
+        }
+    }
+
+    /// Security whose source gives each of two keys for so long, and then hangs.
+    pub(in super::super) fn two_keys(lifetime: Duration) -> Security {
+        let policy = PubSubSecurityPolicy::Aes256Ctr;
+        let millis = lifetime.as_secs_f64() * 1e3;
+        let keys = SecurityKeys {
+            security_policy_uri: policy.uri().to_owned(),
+            first_token_id: 7,
+            keys: vec![vec![1; policy.key_data_len()], vec![2; policy.key_data_len()]],
+            time_to_next_key: millis,
+            key_lifetime: millis,
+            current_token_id: None,
+            nonces: None,
+        };
+        let source = Arc::new(Given(Mutex::new(VecDeque::from([Ok(keys)]))));
+        Security::new("g".to_owned(), SecurityMode::SignAndEncrypt, source, Duration::from_secs(1))
+    }
+
+    #[tokio::test]
+    async fn a_key_service_that_hangs_delays_nothing_while_there_are_keys() {
+        let mut security = two_keys(Duration::from_secs(2));
+        let short = Duration::from_millis(500);
+        timeout(short, security.prepare()).await.unwrap().unwrap();
+        assert_eq!((security.token(), security.asking.is_some()), (Some(7), false));
+        // After half of the time of a key others are asked for, and do not come.
+        tokio::time::sleep(Duration::from_millis(1200)).await;
+        for _ in 0..3 {
+            timeout(short, security.prepare()).await.unwrap().unwrap();
+        }
+        assert!(security.asking.is_some() && security.token().is_some());
+        // When the keys are used up, they are waited for, in the same question.
+        tokio::time::sleep(Duration::from_millis(3000)).await;
+        assert_eq!(security.token(), None);
+        assert!(timeout(short, security.prepare()).await.is_err());
+        assert!(security.asking.is_some(), "giving up a batch does not end it");
     }
 }

@@ -1,6 +1,6 @@
 //! Leases as keys of a bucket in which a write names the revision that it replaces.
 
-use super::registry::{Registry, Write};
+use super::registry::{Registry, Write, grace};
 use super::{Cluster, Round};
 use crate::fault::Fault;
 use core::time::Duration;
@@ -37,6 +37,9 @@ pub(super) trait Bucket: Send {
 
     /// The gateways without a connection.
     fn unconnected(&mut self) -> BTreeSet<String>;
+
+    /// Waits for the end of the connection.
+    fn broken(&mut self) -> BoxFuture<'_, ()>;
 }
 
 /// Connects to buckets.
@@ -168,5 +171,16 @@ impl<C: Connect> Cluster for Keys<C> {
 
     fn leave(&mut self) {
         self.link = None;
+    }
+
+    fn broken(&mut self) -> BoxFuture<'_, ()> {
+        match &mut self.link {
+            Some(link) => link.broken(),
+            None => Box::pin(core::future::pending()),
+        }
+    }
+
+    fn grace(&self) -> Duration {
+        grace(self.lease_time)
     }
 }

@@ -24,6 +24,8 @@ const ROUND_MAX: Duration = Duration::from_secs(2);
 /// For how long nothing is taken after those who keep leases were away: all leases went with them, and other gateways may
 /// not have stopped yet.
 const SETTLE: Duration = Duration::from_secs(2);
+/// The time between two rounds while leases end because the connection is gone.
+const RETRY: Duration = Duration::from_millis(20);
 /// How long a source may take to stop.
 const STOP_MAX: Duration = Duration::from_secs(2);
 
@@ -210,6 +212,8 @@ impl Leases {
         let mut give_back: Vec<String> = Vec::new();
         let mut last_told: Option<String> = None;
         let mut grant = Grant::Not;
+        // Since when there has been no connection.
+        let mut lost: Option<Instant> = None;
         // Whether a round has failed since the last one that was answered; until when nothing is taken.
         let (mut is_away, mut settled) = (false, Instant::now());
         loop {
@@ -227,6 +231,7 @@ impl Leases {
             }
             match round {
                 Ok(Round { held: now, excess, members, until }) => {
+                    lost = None;
                     if last_told.take().is_some() || now != held {
                         let held = now.iter().cloned().collect::<Vec<_>>().join(", ");
                         tracing::info!(held, members, "leases");
@@ -244,12 +249,19 @@ impl Leases {
                     }
                 }
                 Err(told) => {
-                    // Leases with an end are good until then.
-                    let is_good = matches!(grant, Grant::Until(_)) && grant.is_good();
-                    if unreachable == Unreachable::Stop && !is_good {
-                        held.clear();
-                        self.grant(&held, Grant::Not);
-                        self.settle(&held).await;
+                    // Leases with an end are good until then, unless others see that this gateway is not there.
+                    if let Grant::Until(end) = &mut grant {
+                        let lost = *lost.get_or_insert_with(Instant::now);
+                        *end = (*end).min(lost + cluster.grace());
+                    }
+                    if unreachable == Unreachable::Stop {
+                        if matches!(grant, Grant::Until(_)) && grant.is_good() {
+                            self.grant(&held, grant);
+                        } else {
+                            held.clear();
+                            self.grant(&held, Grant::Not);
+                            self.settle(&held).await;
+                        }
                     }
                     // Leases without an end go with the connection.
                     cluster.leave();
@@ -259,7 +271,13 @@ impl Leases {
                     last_told = Some(told);
                 }
             }
-            sleep_until(begin + every).await;
+            // The connection may be back before the leases end.
+            let is_ending = lost.is_some() && matches!(grant, Grant::Until(_)) && grant.is_good();
+            let next = if is_ending { Instant::now() + RETRY } else { begin + every };
+            tokio::select! {
+                () = sleep_until(next) => {}
+                () = cluster.broken() => lost = Some(Instant::now()),
+            }
         }
     }
 }

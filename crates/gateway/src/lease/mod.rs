@@ -61,6 +61,16 @@ pub trait Cluster: Send {
 
     /// Ends the connection, with which leases go that have no end of their own.
     fn leave(&mut self);
+
+    /// Waits until the connection of the last round has ended, if that can be known before the next one.
+    fn broken(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(core::future::pending())
+    }
+
+    /// For how long leases with an end are good at most when the connection is gone: others may see that it is, and take them.
+    fn grace(&self) -> Duration {
+        Duration::ZERO
+    }
 }
 
 /// What to do without a connection to those who keep the leases.

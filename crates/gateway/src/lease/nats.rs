@@ -1,7 +1,8 @@
 //! A key-value bucket of NATS JetStream for leases.
 //!
 //! A gateway listens to a subject of its own. If nobody listens there, the server says so at once: that gateway was killed or
-//! has lost its connection, and its leases need not expire first.
+//! has lost its connection. Then its leases end early: it stops soon after it has lost the connection, and others take them a
+//! little later.
 
 use super::bucket::{Bucket, Change, Connect, Keys};
 use super::registry::Write;
@@ -97,7 +98,7 @@ impl Nats {
         let target = self.server.target().to_owned();
         let group = group.to_owned();
         let wire = Arc::new(Wire { target, group, client, store, inbox, broken });
-        Ok(Link { wire, watch, _own: own, answers })
+        Ok(Link { wire, watch, own, answers })
     }
 }
 
@@ -167,7 +168,7 @@ pub(super) struct Link {
     wire: Arc<Wire>,
     watch: Watch,
     /// Others see this gateway by it.
-    _own: Subscriber,
+    own: Subscriber,
     answers: Subscriber,
 }
 
@@ -222,6 +223,8 @@ impl Bucket for Link {
 
     fn unconnected(&mut self) -> BTreeSet<String> {
         let mut ids = BTreeSet::new();
+        // Probes of others are answered by being received.
+        while let Some(Some(_)) = self.own.next().now_or_never() {}
         // The server answers in order: what it says of probes is here before the answer to the write behind them.
         while let Some(Some(message)) = self.answers.next().now_or_never() {
             if message.status == Some(StatusCode::NO_RESPONDERS)
@@ -231,6 +234,13 @@ impl Bucket for Link {
             }
         }
         ids
+    }
+
+    fn broken(&mut self) -> BoxFuture<'_, ()> {
+        let mut broken = self.wire.broken.clone();
+        Box::pin(async move {
+            let _ = broken.wait_for(|broken| *broken).await;
+        })
     }
 }
 

@@ -35,6 +35,8 @@ struct Member {
     /// When this revision was seen first, and when the gateway was.
     seen: Instant,
     since: Instant,
+    /// Since when it has had no connection.
+    silent: Option<Instant>,
 }
 
 /// A source's key.
@@ -43,6 +45,17 @@ struct Source {
     revision: u64,
     /// The gateway that asks it; empty if none does.
     owner: String,
+}
+
+/// For how long a gateway without a connection asks its sources at most.
+pub(super) fn grace(lease_time: Duration) -> Duration {
+    lease_time / 5
+}
+
+/// For how long a gateway has to be without a connection until others take its sources: it may have lost the connection only,
+/// and has to know that, and to stop.
+fn silence(lease_time: Duration) -> Duration {
+    lease_time / 10 * 3
 }
 
 /// What one gateway knows of its group.
@@ -186,7 +199,8 @@ impl Registry {
             // What was learnt of the others no longer holds.
             self.share = Share::default();
         }
-        self.members.insert(id.to_owned(), Member { revision, lease_time, wants, seen: now, since });
+        let member = Member { revision, lease_time, wants, seen: now, since, silent: None };
+        self.members.insert(id.to_owned(), member);
     }
 
     /// The other gateways.
@@ -195,16 +209,19 @@ impl Registry {
         alive.map(|(id, _)| id.as_str())
     }
 
-    /// Removes gateways that have not renewed their leases, and those that have no connection. Whoever has just come or has
-    /// just connected cannot know about connections.
+    /// Removes gateways that have not renewed their leases, and those that have had no connection for a while. Whoever has just
+    /// come or has just connected cannot know about connections.
     pub(super) fn lapsed(&mut self, unconnected: &BTreeSet<String>, now: Instant) -> Vec<Write> {
         self.members
             .retain(|_, member| member.lease_time.is_some() || now.duration_since(member.seen) < FORGOTTEN);
         let mut writes = Vec::new();
-        for (id, member) in self.members.iter().filter(|(id, _)| **id != self.id) {
+        for (id, member) in self.members.iter_mut().filter(|(id, _)| **id != self.id) {
             let Some(lease_time) = member.lease_time else { continue };
             let is_older = |time: Instant| now.duration_since(time) >= lease_time;
-            let is_gone = unconnected.contains(id) && is_older(member.since) && is_older(self.linked);
+            let silent = unconnected.contains(id).then(|| *member.silent.get_or_insert(now));
+            member.silent = silent;
+            let is_silent = silent.is_some_and(|since| now.duration_since(since) >= silence(lease_time));
+            let is_gone = is_silent && is_older(member.since) && is_older(self.linked);
             if is_gone || is_older(member.seen) {
                 let key = format!("{}.gateway.{id}", self.group);
                 writes.push(Write { key, value: String::new(), revision: member.revision });
@@ -352,9 +369,14 @@ mod tests {
         // It has renewed meanwhile: the removal fails, and this is seen.
         registry.seen("g.gateway.b", "1000", 4, late);
         assert_eq!(registry.lapsed(&none, late), []);
-        // One that has no connection is removed at once, but not by a gateway that has just connected.
+        // One that has no connection is removed when it has had time to know that, but not by a gateway that has just connected.
         let silent = BTreeSet::from(["b".to_owned()]);
-        assert_eq!(registry.lapsed(&silent, late), [Write { revision: 4, ..removal.clone() }]);
+        assert_eq!(registry.lapsed(&silent, late), []);
+        assert_eq!(registry.lapsed(&silent, late + grace(LEASE)), []);
+        assert_eq!(registry.lapsed(&none, late + grace(LEASE)), [], "it is back");
+        assert_eq!(registry.lapsed(&silent, late + LEASE / 2), []);
+        let removed = registry.lapsed(&silent, late + LEASE / 2 + silence(LEASE));
+        assert_eq!(removed, [Write { revision: 4, ..removal.clone() }]);
         registry.connected(late);
         registry.seen("g.gateway.b", "1000", 5, late);
         registry.seen("g.source.s", "b", 3, late);

@@ -40,13 +40,16 @@ struct World {
     /// When the bucket was made.
     made: Instant,
     revision: u64,
-    /// Which run of the server this is, and until when it is down.
-    run: u64,
+    /// Until when the server is down.
     down: Instant,
     /// Gateways that are not reached until then.
     cut: BTreeMap<usize, Instant>,
-    /// The connections: id, gateway and run.
+    /// The connections by their ids, with the number of each.
     connections: BTreeMap<String, u64>,
+    /// Whose they are.
+    gateways: BTreeMap<String, usize>,
+    /// Connections so far.
+    connected: u64,
     ids: u64,
     /// How often a source was asked.
     asked: [u64; SOURCES],
@@ -63,10 +66,11 @@ impl Server {
             log: Vec::new(),
             made: Instant::now(),
             revision: 0,
-            run: 0,
             down: Instant::now(),
             cut: BTreeMap::new(),
             connections: BTreeMap::new(),
+            gateways: BTreeMap::new(),
+            connected: 0,
             ids: 0,
             asked: [0; SOURCES],
         })))
@@ -92,9 +96,15 @@ impl Server {
         }
     }
 
+    /// Closes the connections of a gateway.
+    fn close(&self, gateway: usize) {
+        let mut world = self.world();
+        let World { connections, gateways, .. } = &mut *world;
+        connections.retain(|id, _| gateways.get(id) != Some(&gateway));
+    }
+
     fn restart(&self, down: Duration, loses_keys: bool) {
         let mut world = self.world();
-        world.run += 1;
         world.down = Instant::now() + down;
         world.connections.clear();
         if loses_keys {
@@ -105,11 +115,18 @@ impl Server {
     }
 }
 
+impl World {
+    /// Whether a connection is there.
+    fn has(&self, id: &str, connection: u64) -> bool {
+        self.connections.get(id) == Some(&connection)
+    }
+}
+
 struct Wire {
     server: Server,
     gateway: usize,
     id: String,
-    run: u64,
+    connection: u64,
     at: usize,
     probed: Arc<Mutex<(Vec<String>, BTreeSet<String>)>>,
 }
@@ -117,7 +134,7 @@ struct Wire {
 impl Drop for Wire {
     fn drop(&mut self) {
         let mut world = self.server.world();
-        if world.connections.get(&self.id) == Some(&self.run) {
+        if world.has(&self.id, self.connection) {
             world.connections.remove(&self.id);
         }
     }
@@ -129,16 +146,17 @@ impl Wire {
         &self,
         work: impl FnOnce(&mut World) -> T + Send + 'static,
     ) -> BoxFuture<'static, Result<T, Fault>> {
-        let (server, gateway, run) = (self.server.clone(), self.gateway, self.run);
+        let (server, gateway) = (self.server.clone(), self.gateway);
+        let (id, connection) = (self.id.clone(), self.connection);
         let (answer, answered) = oneshot::channel();
         tokio::spawn(async move {
             server.travel(gateway).await;
             let done = {
                 let mut world = server.world();
-                (world.run == run).then(|| work(&mut world))
+                world.has(&id, connection).then(|| work(&mut world))
             };
             server.travel(gateway).await;
-            let _ = answer.send(done.filter(|_| server.world().run == run));
+            let _ = answer.send(done.filter(|_| server.world().has(&id, connection)));
         });
         Box::pin(async move { answered.await.ok().flatten().ok_or_else(closed) })
     }
@@ -181,7 +199,7 @@ impl Bucket for Wire {
             loop {
                 {
                     let world = self.server.world();
-                    if world.run != self.run {
+                    if !world.has(&self.id, self.connection) {
                         return Err(closed());
                     }
                     if let Some((key, value, revision, age)) = world.log.get(self.at).cloned() {
@@ -202,6 +220,14 @@ impl Bucket for Wire {
     fn unconnected(&mut self) -> BTreeSet<String> {
         core::mem::take(&mut self.probed.lock().unwrap().1)
     }
+
+    fn broken(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            while self.server.world().has(&self.id, self.connection) {
+                sleep(5 * MS).await;
+            }
+        })
+    }
 }
 
 struct Connector {
@@ -219,21 +245,23 @@ impl Connect for Connector {
     fn connect<'a>(&'a self, _: &'a str, id: &'a str) -> BoxFuture<'a, Result<Wire, Fault>> {
         Box::pin(async move {
             self.server.travel(self.gateway).await;
-            let run = {
+            let connection = {
                 let mut world = self.server.world();
                 if world.down > Instant::now() {
                     return Err(closed());
                 }
-                let run = world.run;
                 if world.keys.is_none() {
                     world.keys = Some(BTreeMap::new());
                     world.made = Instant::now();
                 }
-                world.connections.insert(id.to_owned(), run);
-                run
+                world.connected += 1;
+                let connection = world.connected;
+                world.connections.insert(id.to_owned(), connection);
+                world.gateways.insert(id.to_owned(), self.gateway);
+                connection
             };
             let (server, id) = (self.server.clone(), id.to_owned());
-            Ok(Wire { server, gateway: self.gateway, id, run, at: 0, probed: Arc::default() })
+            Ok(Wire { server, gateway: self.gateway, id, connection, at: 0, probed: Arc::default() })
         })
     }
 
@@ -438,6 +466,36 @@ fn a_gateway_that_is_stopped_for_longer_than_its_lease_asks_nothing_when_it_goes
     }
 }
 
+/// A gateway loses its connection, and others know that at once, but it goes on.
+#[test]
+fn a_gateway_that_is_cut_off_stops_before_others_take_its_sources() {
+    for seed in seeds(20) {
+        within(async move {
+            let server = Server::new(seed);
+            let gateways: Vec<_> = (0..2).map(|at| Some(Gateway::start(&server, at))).collect();
+            let mut seen = Seen::default();
+            seen.look(&gateways, Duration::from_secs(8)).await;
+            assert_eq!(counts(&gateways), [3, 3], "seed {seed}");
+            seen = Seen::default();
+            seen.look(&gateways, MS * server.below(300) as u32).await;
+            server.close(0);
+            server.world().cut.insert(0, Instant::now() + Duration::from_secs(5));
+            seen.look(&gateways, 3 * INTERVAL).await;
+            assert_eq!(counts(&gateways), [0, 6], "seed {seed}");
+            assert!(seen.none_max < 2 * INTERVAL, "seed {seed}: {seen:?}");
+            seen.look(&gateways, Duration::from_secs(13)).await;
+            assert_eq!(counts(&gateways), [3, 3], "seed {seed}");
+            // One that connects again at once stops nothing.
+            let before = seen.none_max;
+            server.close(0);
+            seen.none_max = Duration::ZERO;
+            seen.look(&gateways, Duration::from_secs(5)).await;
+            assert_eq!(seen.none_max, Duration::ZERO, "seed {seed}: {before:?}");
+            assert_eq!(seen.twice_max, Duration::ZERO, "seed {seed}: {seen:?}");
+        });
+    }
+}
+
 #[test]
 fn a_short_restart_of_the_server_stops_nothing() {
     within(async {
@@ -514,11 +572,12 @@ fn random_worlds() {
             for _ in 0..15 {
                 let at = server.below(3) as usize;
                 let time = MS * server.below(3000) as u32;
-                match server.below(6) {
+                match server.below(7) {
                     0 => gateways[at] = None,
                     1 | 2 => {
                         server.world().cut.insert(at, Instant::now() + time);
                     }
+                    5 => server.close(at),
                     3 => server.restart(time, server.below(4) == 0),
                     4 => {
                         if let Some(gateway) = &gateways[at] {

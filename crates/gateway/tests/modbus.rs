@@ -152,6 +152,8 @@ async fn devices_that_lie_or_hang_up_give_no_wrong_value() {
         (Mood::HangsUp, "closed the connection"),
         (Mood::Lies, "belongs to another request"),
         (Mood::Short, ""),
+        (Mood::Fewer, "answered 0 registers or bits instead of 1"),
+        (Mood::More, "answered 2 registers or bits instead of 1"),
         (Mood::Refuses(0x7F), ""),
     ] {
         device.set(mood);
@@ -163,6 +165,46 @@ async fn devices_that_lie_or_hang_up_give_no_wrong_value() {
         device.set(Mood::Answers);
         stand.value("plc/v", 3u16).await;
     }
+    stand.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_that_the_device_answers_with_another_value_is_an_error() {
+    let device = Device::start(30);
+    let stand = Stand::new(
+        &[
+            source(&device, "plc", ""),
+            tag("plc", "register", "holding:0", "access = \"read-write\""),
+            tag("plc", "float", "holding:10", "format = \"float32\"\naccess = \"read-write\""),
+            tag("plc", "bit", "holding:20.3", "access = \"read-write\""),
+        ]
+        .concat(),
+    )
+    .await;
+    let writes = async |mood: Mood| {
+        device.set(mood);
+        for (at, node) in ["plc/register", "plc/float", "plc/bit"].into_iter().enumerate() {
+            stand.until(node, |value| value.status() == StatusCode::GOOD).await;
+            let before = stand.source("plc").statistics;
+            match at {
+                0 => stand.write(node, 7u16).await.unwrap(),
+                1 => stand.write(node, 1.5f32).await.unwrap(),
+                _ => stand.write(node, true).await.unwrap(),
+            }
+            let count = |it: &taktwerk_gateway::statistics::Snapshot| (it.writes, it.write_errors);
+            stand.until(node, |_| count(&stand.source("plc").statistics) != count(&before)).await;
+            let (good, bad) = count(&stand.source("plc").statistics);
+            let is_good = mood == Mood::Answers;
+            assert_eq!(
+                (good - before.writes, bad - before.write_errors),
+                (u64::from(is_good), u64::from(!is_good))
+            );
+        }
+    };
+    writes(Mood::Miswrites).await;
+    let error = stand.source("plc").statistics.last_error.unwrap();
+    assert!(error.contains("names another address or value"), "{error}");
+    writes(Mood::Answers).await;
     stand.end().await;
 }
 

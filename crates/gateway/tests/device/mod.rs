@@ -19,6 +19,11 @@ pub(crate) enum Mood {
     Lies,
     /// Answers say more bytes than they have, or fewer.
     Short,
+    /// Answers have fewer registers than were asked for, or more.
+    Fewer,
+    More,
+    /// Answers to writes name another value.
+    Miswrites,
 }
 
 #[derive(Debug)]
@@ -105,6 +110,15 @@ impl Device {
             match mood {
                 Mood::Lies => header[1] = header[1].wrapping_add(7),
                 Mood::Short => answer.truncate(answer.len() - 2),
+                Mood::Fewer if request[0] <= 4 => {
+                    answer.truncate(answer.len() - 2);
+                    answer[1] -= 2;
+                }
+                Mood::More if request[0] <= 4 => {
+                    answer.extend([0, 99]);
+                    answer[1] += 2;
+                }
+                Mood::Miswrites if request[0] > 4 && answer[0] < 0x80 => *answer.last_mut().unwrap() ^= 1,
                 _ => {}
             }
             header[4..6].copy_from_slice(&(answer.len() as u16 + 1).to_be_bytes());

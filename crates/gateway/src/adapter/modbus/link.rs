@@ -8,7 +8,7 @@ use core::time::Duration;
 use std::io;
 use taktwerk_types::StatusCode;
 use tokio::time::timeout;
-use tokio_modbus::client::{Client, Context, Reader, Writer, rtu, tcp};
+use tokio_modbus::client::{Client, Context, rtu, tcp};
 use tokio_modbus::slave::{Slave, SlaveContext};
 use tokio_modbus::{Error, ExceptionCode, ProtocolError, Request, Response};
 
@@ -64,18 +64,19 @@ impl Link {
         Ok(Self { context, target: way.target(), deadline })
     }
 
-    async fn within<T>(
-        &mut self,
-        unit: u8,
-        ask: impl AsyncFnOnce(&mut Context) -> Result<Answer<T>, Error>,
-    ) -> Result<Answer<T>, Fault> {
+    /// Asks, and gives an answer of the same function. The readers and writers of the library are of no use here: they take it
+    /// for a mistake of the program if an answer is not what was asked for, and devices lie.
+    async fn ask(&mut self, unit: u8, request: Request<'_>) -> Result<Answer<Response>, Fault> {
         self.context.set_slave(Slave(unit));
-        let target = format!("{}, unit {unit}", self.target);
-        match timeout(self.deadline, ask(&mut self.context)).await {
-            Err(_) => Err(Fault::NoAnswer { target, after: self.deadline }),
+        match timeout(self.deadline, self.context.call(request)).await {
+            Err(_) => Err(Fault::NoAnswer { target: self.target_of(unit), after: self.deadline }),
             Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(error)) => Err(explained(target, error)),
+            Ok(Err(error)) => Err(explained(self.target_of(unit), error)),
         }
+    }
+
+    fn target_of(&self, unit: u8) -> String {
+        format!("{}, unit {unit}", self.target)
     }
 
     /// Reads registers, or bits as 0 and 1.
@@ -89,23 +90,50 @@ impl Link {
         first: u16,
         count: u16,
     ) -> Result<Answer<Vec<u16>>, Fault> {
-        let bits = |bits: Vec<bool>| bits.into_iter().map(u16::from).collect::<Vec<_>>();
         let answer = self
-            .within(unit, async |context| {
-                Ok(match table {
-                    Table::Coil => context.read_coils(first, count).await?.map(bits),
-                    Table::Discrete => context.read_discrete_inputs(first, count).await?.map(bits),
-                    Table::Input => context.read_input_registers(first, count).await?,
-                    Table::Holding => context.read_holding_registers(first, count).await?,
-                })
-            })
+            .ask(
+                unit,
+                match table {
+                    Table::Coil => Request::ReadCoils(first, count),
+                    Table::Discrete => Request::ReadDiscreteInputs(first, count),
+                    Table::Input => Request::ReadInputRegisters(first, count),
+                    Table::Holding => Request::ReadHoldingRegisters(first, count),
+                },
+            )
             .await?;
-        match answer {
-            Ok(words) if words.len() < usize::from(count) => Err(Fault::other(
-                format!("{}, unit {unit}", self.target),
-                format!("answered {} of {count} registers", words.len()),
-            )),
-            answer => Ok(answer),
+        let wanted = usize::from(count);
+        let (words, most) = match answer {
+            Err(exception) => return Ok(Err(exception)),
+            // Bits come in bytes.
+            Ok(Response::ReadCoils(bits) | Response::ReadDiscreteInputs(bits)) => {
+                (bits.into_iter().map(u16::from).collect(), wanted.next_multiple_of(8))
+            }
+            Ok(Response::ReadInputRegisters(words) | Response::ReadHoldingRegisters(words)) => {
+                (words, wanted)
+            }
+            Ok(_) => (Vec::new(), wanted),
+        };
+        if !(wanted..=most).contains(&words.len()) {
+            let reason = format!("answered {} registers or bits instead of {count}", words.len());
+            return Err(Fault::other(self.target_of(unit), reason));
+        }
+        Ok(Ok(words.into_iter().take(wanted).collect()))
+    }
+
+    /// Writes, and compares what the device says it has written.
+    async fn write(
+        &mut self,
+        unit: u8,
+        request: Request<'_>,
+        expected: Response,
+    ) -> Result<Answer<()>, Fault> {
+        match self.ask(unit, request).await? {
+            Err(exception) => Ok(Err(exception)),
+            Ok(answer) if answer == expected => Ok(Ok(())),
+            Ok(_) => {
+                let reason = "the answer to a write names another address or value".to_owned();
+                Err(Fault::other(self.target_of(unit), reason))
+            }
         }
     }
 
@@ -114,11 +142,14 @@ impl Link {
     /// # Errors
     /// The connection is of no use any more.
     pub async fn write_coils(&mut self, unit: u8, first: u16, bits: &[bool]) -> Result<Answer<()>, Fault> {
-        self.within(unit, async |context| match bits {
-            [bit] => context.write_single_coil(first, *bit).await,
-            bits => context.write_multiple_coils(first, bits).await,
-        })
-        .await
+        let count = bits.len() as u16;
+        let (request, expected) = match bits {
+            [bit] => (Request::WriteSingleCoil(first, *bit), Response::WriteSingleCoil(first, *bit)),
+            bits => {
+                (Request::WriteMultipleCoils(first, bits.into()), Response::WriteMultipleCoils(first, count))
+            }
+        };
+        self.write(unit, request, expected).await
     }
 
     /// Writes registers: one with function 6, and with function 16 if the device does not know that; more with 16.
@@ -131,16 +162,15 @@ impl Link {
         first: u16,
         words: &[u16],
     ) -> Result<Answer<()>, Fault> {
-        self.within(unit, async |context| match words {
-            [word] => match context.write_single_register(first, *word).await {
-                Ok(Err(ExceptionCode::IllegalFunction)) => {
-                    context.write_multiple_registers(first, words).await
-                }
-                other => other,
-            },
-            words => context.write_multiple_registers(first, words).await,
-        })
-        .await
+        if let [word] = words {
+            let expected = Response::WriteSingleRegister(first, *word);
+            match self.write(unit, Request::WriteSingleRegister(first, *word), expected).await? {
+                Err(ExceptionCode::IllegalFunction) => {}
+                answer => return Ok(answer),
+            }
+        }
+        let expected = Response::WriteMultipleRegisters(first, words.len() as u16);
+        self.write(unit, Request::WriteMultipleRegisters(first, words.into()), expected).await
     }
 
     /// Writes one bit of a register: with function 22, or by reading and writing if the device does not know that.
@@ -149,19 +179,19 @@ impl Link {
     /// The connection is of no use any more.
     pub async fn write_bit(&mut self, unit: u8, first: u16, bit: u8, on: bool) -> Result<Answer<()>, Fault> {
         let mask = 1u16 << (bit & 15);
-        self.within(unit, async |context| {
-            match context.masked_write_register(first, !mask, if on { mask } else { 0 }).await {
-                Ok(Err(ExceptionCode::IllegalFunction)) => {}
-                other => return other,
-            }
-            let word = match context.read_holding_registers(first, 1).await? {
-                Ok(words) => words.first().copied().unwrap_or(0),
-                Err(exception) => return Ok(Err(exception)),
-            };
-            let word = if on { word | mask } else { word & !mask };
-            context.write_single_register(first, word).await
-        })
-        .await
+        let set = if on { mask } else { 0 };
+        let masked = Request::MaskWriteRegister(first, !mask, set);
+        match self.write(unit, masked, Response::MaskWriteRegister(first, !mask, set)).await? {
+            Err(ExceptionCode::IllegalFunction) => {}
+            answer => return Ok(answer),
+        }
+        let word = match self.read(unit, Table::Holding, first, 1).await? {
+            Ok(words) => words.first().copied().unwrap_or(0),
+            Err(exception) => return Ok(Err(exception)),
+        };
+        let word = if on { word | mask } else { word & !mask };
+        let expected = Response::WriteSingleRegister(first, word);
+        self.write(unit, Request::WriteSingleRegister(first, word), expected).await
     }
 
     /// Asks a device who it is: vendor, product and revision (function 43/14), by their numbers.
@@ -169,19 +199,15 @@ impl Link {
     /// # Errors
     /// The connection is of no use any more.
     pub async fn identify(&mut self, unit: u8) -> Result<Answer<Vec<(u8, String)>>, Fault> {
-        self.within(unit, async |context| {
-            let request = Request::ReadDeviceIdentification(tokio_modbus::prelude::ReadCode::Basic, 0);
-            let answer = context.call(request).await?;
-            Ok(answer.map(|answer| match answer {
-                Response::ReadDeviceIdentification(found) => found
-                    .device_id_objects
-                    .into_iter()
-                    .map(|object| (object.id, String::from_utf8_lossy(&object.value).trim().to_owned()))
-                    .collect(),
-                _ => Vec::new(),
-            }))
-        })
-        .await
+        let request = Request::ReadDeviceIdentification(tokio_modbus::prelude::ReadCode::Basic, 0);
+        Ok(self.ask(unit, request).await?.map(|answer| match answer {
+            Response::ReadDeviceIdentification(found) => found
+                .device_id_objects
+                .into_iter()
+                .map(|object| (object.id, String::from_utf8_lossy(&object.value).trim().to_owned()))
+                .collect(),
+            _ => Vec::new(),
+        }))
     }
 }
 

@@ -469,10 +469,8 @@ fn add_tag(
                 format!("deadband, units and range are for numbers, and this is a {}", native.element);
             mistakes.push(fields.mistake(problem, "remove them"));
         }
-        let has_states = native.element.number() <= 9;
-        if is_right && !tag.states.is_empty() && !has_states {
-            let problem = format!("states are for Booleans and integers, and this is a {}", native.element);
-            mistakes.push(fields.mistake(problem, "remove them, or set type"));
+        if let Some((problem, hint)) = tag.states_problem(native).filter(|_| is_right) {
+            mistakes.push(fields.mistake(problem, hint));
         }
         source.adapter.complete(position, &mut tag);
     }
@@ -593,6 +591,18 @@ mod tests {
                 tag("format = \"string\"\nlength = 4\nunits = \"m\"\n"),
                 "are for numbers, and this is a String",
             ),
+            (
+                tag("format = \"float32\"\nstates = [\"0 = Off\"]\n"),
+                "are for Booleans and integers, and this is a Float",
+            ),
+            (tag("count = 2\nstates = [\"0 = Off\"]\n"), "are for single values, and this is an array"),
+            (tag("units = \"m\"\nstates = [\"0 = Off\"]\n"), "are for values without units and range"),
+            (
+                tag("states = [\"0 = Off\"]\n").replace("holding", "coil"),
+                "are both or none for a Boolean: 0 and 1",
+            ),
+            (tag("states = [\"-1 = Off\"]\n"), "are values of the tag, and -1 is no UInt16"),
+            (tag("states = [\"1 = Off\", \"1 = On\"]\n"), "are one for each value, and 1 has two"),
         ] {
             let error = mistake(&text);
             assert!(

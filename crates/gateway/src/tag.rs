@@ -3,6 +3,7 @@
 use crate::fields::{Fields, Mistake};
 use crate::value::{Kind, TYPES, map_numbers};
 use core::time::Duration;
+use std::collections::BTreeSet;
 use taktwerk::unit::Unit;
 use taktwerk_schema::EUInformation;
 use taktwerk_types::{BuiltInType, LocalizedText, NodeId, QualifiedName, StatusCode, Variant};
@@ -224,6 +225,36 @@ impl Tag {
             None => BuiltInType::Double,
         };
         Kind { element, is_array: native.is_array }
+    }
+
+    /// Why a variable of this type would not show the names of its values, and what to do.
+    #[must_use]
+    pub fn states_problem(&self, kind: Kind) -> Option<(String, &'static str)> {
+        let element = kind.element;
+        let values = || self.states.iter().map(|(value, _)| *value);
+        let mut seen = BTreeSet::new();
+        let twice = values().find(|value| !seen.insert(*value));
+        let problem = |said: String, hint| Some((format!("states are {said}"), hint));
+        if self.states.is_empty() {
+            None
+        } else if !(1..=9).contains(&element.number()) {
+            problem(format!("for Booleans and integers, and this is a {element}"), "remove them, or set type")
+        } else if kind.is_array {
+            problem("for single values, and this is an array".to_owned(), "remove them")
+        } else if self.units.is_some() || self.range.is_some() {
+            problem("for values without units and range".to_owned(), "remove either")
+        } else if let Some(value) = twice {
+            problem(format!("one for each value, and {value} has two"), "remove one of them")
+        } else if element == BuiltInType::Boolean {
+            let is_right = values().all(|value| matches!(value, 0 | 1)) && values().count() == 2;
+            let hint = "write states = [\"0 = Off\", \"1 = On\"]";
+            if is_right { None } else { problem("both or none for a Boolean: 0 and 1".to_owned(), hint) }
+        } else {
+            let outside = values().find(|value| kind.coerce((*value).into()).is_none());
+            outside.and_then(|value| {
+                problem(format!("values of the tag, and {value} is no {element}"), "remove it, or set type")
+            })
+        }
     }
 }
 

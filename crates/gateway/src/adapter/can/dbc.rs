@@ -79,7 +79,7 @@ impl Network {
             Err(_) => can_dbc::decode_cp1252(bytes).ok_or("is neither UTF-8 nor Windows-1252")?,
         };
         let text = text.trim_start_matches('\u{feff}');
-        let dbc = Dbc::try_from(text).map_err(|error| error.to_string())?;
+        let dbc = Dbc::try_from(text).map_err(|error| explained(&error.to_string()))?;
         let index = Index::new(&dbc);
         Ok(Self { messages: dbc.messages.iter().map(|message| Message::of(&dbc, &index, message)).collect() })
     }
@@ -89,6 +89,14 @@ impl Network {
     pub fn message(&self, name: &str) -> Option<usize> {
         self.messages.iter().position(|message| message.name == name)
     }
+}
+
+/// What the parser says, without the line, which may be as long as the file.
+fn explained(error: &str) -> String {
+    let place = error.lines().find_map(|line| line.trim_start().strip_prefix("--> "));
+    let line = place.and_then(|place| place.split(':').next()).unwrap_or("?");
+    let said = error.lines().last().unwrap_or_default().trim_start_matches([' ', '=']);
+    format!("line {line}: {}", said.chars().take(200).collect::<String>())
 }
 
 /// What a file says of signals, by message and name. The first entry counts.

@@ -197,3 +197,10 @@ fn comments_and_names_of_values_of_a_large_file_come_to_their_signals() {
     let last = network.messages.last().unwrap().signals.last().unwrap();
     assert_eq!((last.comment.as_deref(), &*last.labels[0].1), (Some("c59"), "l59"));
 }
+
+#[test]
+fn mistakes_name_the_line_and_do_not_repeat_it() {
+    let text = format!("VERSION \"\"\nBU_: A\nBO_ 1 M: 8 A\n SG_ {} 0|8@1+ A\n", "S".repeat(100_000));
+    let mistake = Network::parse(text.as_bytes()).unwrap_err();
+    assert!(mistake.starts_with("line 4: expected ") && mistake.len() < 250, "{mistake}");
+}

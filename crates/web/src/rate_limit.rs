@@ -1,7 +1,7 @@
 //! How often an address may try something.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,7 @@ impl RateLimit {
 
     /// Counts an attempt. Whether it may be made.
     pub(crate) fn pass(&self, address: IpAddr, now: Instant) -> bool {
+        let address = counted(address);
         let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
         if addresses.len() >= ADDRESSES_MAX && !addresses.contains_key(&address) {
             addresses.retain(|_, (since, _)| now.saturating_duration_since(*since) < self.span);
@@ -40,13 +41,36 @@ impl RateLimit {
 
     /// Forgets the attempts of an address: one of them succeeded.
     pub(crate) fn succeeded(&self, address: IpAddr) {
-        self.addresses.lock().unwrap_or_else(PoisonError::into_inner).remove(&address);
+        self.addresses.lock().unwrap_or_else(PoisonError::into_inner).remove(&counted(address));
+    }
+}
+
+/// What counts as one address: of IPv6 the first 64 bits, because the others are a customer's own to choose.
+fn counted(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & u128::from(u64::MAX) << 64).into(),
+        address => address,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_addresses_of_an_ipv6_network_count_as_one() {
+        let limit = RateLimit::new(2, Duration::from_secs(60));
+        let now = Instant::now();
+        let pass = |address: &str| limit.pass(address.parse().unwrap(), now);
+        assert_eq!(["2001:db8::1", "2001:db8::2", "2001:db8::ffff:1"].map(pass), [true, true, false]);
+        assert!(pass("2001:db8:0:1::1"));
+        assert_eq!(
+            ["192.0.2.1", "::ffff:192.0.2.1", "192.0.2.1", "192.0.2.2"].map(pass),
+            [true, true, false, true]
+        );
+        limit.succeeded("2001:db8::9".parse().unwrap());
+        assert!(pass("2001:db8::1"));
+    }
 
     #[test]
     fn attempts_are_limited_per_address_and_span() {

@@ -68,7 +68,7 @@ pub(crate) async fn log_on(
     if login.user.is_empty() || login.user.len() > TEXT_LEN_MAX || login.password.len() > TEXT_LEN_MAX {
         return Err(Problem::bad_request("user and password have 1 to 512 bytes"));
     }
-    let address = peer.ip().to_canonical();
+    let address = peer.ip();
     if !app.logins.pass(address, Instant::now()) {
         return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many attempts; try again in a minute"));
     }

@@ -228,7 +228,8 @@ pub(crate) const LAB_TRUTH: &str = "\
 Examples:
   taktwerk lab truth
   taktwerk lab truth --links loopback,ppp-2m --repetitions 5
-  taktwerk lab truth --host-profile here.toml --json";
+  taktwerk lab truth --host-profile here.toml --json
+  taktwerk lab truth --stored truth --host-profile other.toml";
 
 pub(crate) const LAB_HEADROOM: &str = "\
 Examples:

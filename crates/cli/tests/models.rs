@@ -5,6 +5,7 @@
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use taktwerk_lab::latency::Times;
 use taktwerk_lab::measurement::Measurement;
 use taktwerk_lab::scenario::{Condition, Kind, LoadSpec, Scenario, Sweep};
 use taktwerk_lab::store::Store;
@@ -231,4 +232,45 @@ fn a_running_server_shows_the_load_that_the_model_predicts() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(code(&output) == Some(2) && said.contains(hint), "{said}");
     }
+}
+
+#[test]
+fn measurements_that_are_kept_are_compared_with_another_host_profile() {
+    let place = Place::new("truth");
+    let mut store = Store::open(&place.0.join("results.sqlite")).unwrap();
+    let mut load = LoadSpec::new(Kind::Read);
+    (load.batch, load.pause_ms) = (Some(Sweep::One(30)), Some(5.0));
+    let condition = Scenario::new("truth", load).conditions().remove(0);
+    let run = store.begin("before", "truth", false, &json!({"program": "another build"})).unwrap();
+    for (repetition, cpu) in [(0, 0.8), (1, 1.0)] {
+        let document = json!({
+            "window_s": 1.0, "invalid": [],
+            "server": {"threads_percent": {"taktwerk-0": cpu, "signals": 9.0}},
+            "generator": {"cpu_percent": 2.0},
+        });
+        let mut one = Measurement::from_document("truth", condition.clone(), repetition, document);
+        let mut times = Times::new();
+        (0..190).for_each(|_| times.record(100_000));
+        one.histograms.insert("latency".to_owned(), times);
+        store.add(run, &one).unwrap();
+    }
+    store.finish(run, &[]).unwrap();
+    let other = store.begin("loads", "calibrate", true, &json!({})).unwrap();
+    store.finish(other, &[]).unwrap();
+    drop(store);
+    let said = place.run(&["lab", "truth", "--stored", "before", "--host-profile", "epyc-vm", "--json"]);
+    let said: Value = serde_json::from_slice(&said.stdout).unwrap();
+    let pairs = said["pairs"].as_array().unwrap();
+    assert_eq!((said["run"].as_i64(), pairs.len()), (Some(run), 1), "{said}");
+    let [measured, simulated] = [0, 1].map(|at| pairs[0]["figures"][2][at].as_f64().unwrap());
+    assert!((measured - 0.9).abs() < 1e-9 && simulated > 0.0, "{said}");
+    let cpu = &said["summary"]["errors"][2];
+    assert!((cpu["again"].as_f64().unwrap() - (1.0f64 / 0.8).ln()).abs() < 1e-9, "{cpu}");
+    for (run, hint) in [("loads", "lab truth"), ("no-such-run", "no-such-run")] {
+        let refused = place.run(&["lab", "truth", "--stored", run, "--host-profile", "epyc-vm"]);
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(refused.status.code() == Some(2) && said.contains(hint), "{said}");
+    }
+    let alone = place.run(&["lab", "truth", "--stored", "before"]);
+    assert_eq!(alone.status.code(), Some(2), "{alone:?}");
 }

@@ -9,6 +9,7 @@ use crate::scenario::{Condition, Kind};
 use crate::statistics::median;
 use serde::Serialize;
 use taktwerk_load::result::Figure;
+use taktwerk_model::cpu::Noise;
 
 /// One load, measured and simulated.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -22,6 +23,8 @@ pub struct Pair {
     /// Mean, 99th percentile, CPU of the server and CPU of the load: measured, then simulated. Milliseconds and percent of a
     /// core.
     pub figures: [(f64, f64); 4],
+    /// The same figures of each repetition.
+    pub repetitions: [Vec<f64>; 4],
 }
 
 /// What is compared, and how far the median may be off.
@@ -43,6 +46,10 @@ pub struct Error {
     pub bias: f64,
     /// Loads.
     pub loads: usize,
+    /// By how much one more measurement of a load differs from the median of its others; `None` if no load was measured twice.
+    pub again: Option<f64>,
+    /// The noise floor: the error of a perfect simulator, given how much repetitions differ.
+    pub floor: Option<f64>,
 }
 
 /// Errors over all loads.
@@ -71,26 +78,33 @@ pub fn evaluate(group: &Group<'_>, predicted: &Predicted) -> Option<Pair> {
         return None;
     }
     // Other programs disturb single repetitions: the median of several does not follow them.
-    let over = |of: &dyn Fn(&Measurement) -> Option<f64>| {
-        let each: Vec<f64> = group.valid.iter().filter_map(|one| of(one)).collect();
-        median(&each).unwrap_or(0.0)
+    let each = |of: &dyn Fn(&Measurement) -> Option<f64>| -> Vec<f64> {
+        group.valid.iter().filter_map(|one| of(one)).collect()
     };
     let time = |of: fn(&TimesSummary) -> f64| {
-        over(&|one| {
+        each(&|one| {
             let times = one.histograms.get(histogram(condition.kind))?.summary();
             (times.count > 0).then(|| of(&times) / 1e3)
         })
     };
+    let repetitions = [
+        time(|times| times.mean_us),
+        time(|times| times.p99_us),
+        each(&|one| Some(shards_percent(one))),
+        each(&|one| one.get(Figure::GENERATOR_CPU_PERCENT)),
+    ];
+    let [mean, p99, server, client] = repetitions.each_ref().map(|each| median(each).unwrap_or(0.0));
     Some(Pair {
         load: label(condition),
         link: condition.link.clone().unwrap_or_else(|| "loopback".to_owned()),
         samples: summary.count,
         figures: [
-            (time(|times| times.mean_us), predicted.mean_ms),
-            (time(|times| times.p99_us), predicted.p99_ms),
-            (over(&|one| Some(shards_percent(one))), predicted.server_cpu_percent),
-            (over(&|one| one.get(Figure::GENERATOR_CPU_PERCENT)), predicted.client_cpu_percent),
+            (mean, predicted.mean_ms),
+            (p99, predicted.p99_ms),
+            (server, predicted.server_cpu_percent),
+            (client, predicted.client_cpu_percent),
         ],
+        repetitions,
     })
 }
 
@@ -123,7 +137,17 @@ impl Summary {
         let errors = FIGURES.iter().enumerate().filter_map(|(at, (figure, _))| {
             let all: Vec<f64> = pairs.iter().filter_map(|pair| pair.error(at)).collect();
             let absolute: Vec<f64> = all.iter().map(|error| error.abs()).collect();
-            Some(Error { figure, median: median(&absolute)?, bias: median(&all)?, loads: all.len() })
+            let repetitions: Vec<Vec<f64>> =
+                pairs.iter().filter_map(|pair| pair.repetitions.get(at).cloned()).collect();
+            let noise = Noise::of_values(&repetitions);
+            Some(Error {
+                figure,
+                median: median(&absolute)?,
+                bias: median(&all)?,
+                loads: all.len(),
+                again: noise.map(|noise| noise.again),
+                floor: noise.map(|noise| noise.floor),
+            })
         });
         Self { errors: errors.collect() }
     }
@@ -168,14 +192,18 @@ pub fn outcome(pairs: &[Pair], skipped: Vec<String>) -> Outcome {
     }
     outcome.grids.push(grid);
     let summary = Summary::of(pairs);
-    let mut medians =
-        Grid::new("Median over the loads", 1, &["figure", "absolute error %", "error %", "loads"]);
+    let columns = ["figure", "absolute error %", "error %", "loads", "measured again ± %", "noise floor %"];
+    let mut medians = Grid::new("Median over the loads", 1, &columns);
+    let percent =
+        |share: Option<f64>| share.map_or("–".to_owned(), |share| format!("{:.1}", share * 100.0));
     for error in &summary.errors {
         medians.row([
             error.figure.to_owned(),
             format!("{:.1}", error.median * 100.0),
             format!("{:+.1}", error.bias * 100.0),
             error.loads.to_string(),
+            percent(error.again),
+            percent(error.floor),
         ]);
     }
     outcome.grids.push(medians);
@@ -205,6 +233,7 @@ mod tests {
             link: "loopback".to_owned(),
             samples: 7,
             figures: [mean, (10.0, 11.0), (2.0, 2.0), (0.0, 1.0)],
+            repetitions: Default::default(),
         }
     }
 
@@ -219,6 +248,19 @@ mod tests {
         assert_eq!(said.findings.iter().filter(|finding| finding.holds == Some(true)).count(), 3);
         let off = outcome(&[pair((10.0, 20.0))], Vec::new());
         assert_eq!(off.findings[0].holds, Some(false));
+    }
+
+    #[test]
+    fn repetitions_tell_what_a_perfect_simulator_would_be_off_by() {
+        let mut twice = pair((10.0, 10.0));
+        twice.repetitions[2] = vec![1.0, 1.0f64.exp()];
+        let summary = Summary::of(&[twice, pair((10.0, 10.0))]);
+        let [mean, _, cpu] = &summary.errors[..] else { panic!("{summary:?}") };
+        assert_eq!((mean.again, mean.floor), (None, None));
+        assert!(
+            (cpu.again.unwrap() - 1.0).abs() < 1e-9 && (cpu.floor.unwrap() - 0.5).abs() < 1e-9,
+            "{cpu:?}"
+        );
     }
 
     #[test]

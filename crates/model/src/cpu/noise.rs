@@ -13,17 +13,23 @@ pub struct Noise {
 }
 
 impl Noise {
-    /// From the repetitions of each load; `None` if no load was measured twice.
+    /// From the CPU of the repetitions of each load; `None` if no load was measured twice.
     #[must_use]
     pub fn of(loads: &[Vec<Observation>]) -> Option<Self> {
+        let cpu = |load: &Vec<Observation>| load.iter().map(|one| one.cpu_percent).collect();
+        Self::of_values(&loads.iter().map(cpu).collect::<Vec<_>>())
+    }
+
+    /// From any figure of the repetitions of each load; `None` if no load was measured twice.
+    #[must_use]
+    pub fn of_values(loads: &[Vec<f64>]) -> Option<Self> {
         let (mut again, mut halves) = (Vec::new(), Vec::new());
-        for load in loads {
-            let cpu: Vec<f64> = load.iter().map(|one| one.cpu_percent).collect();
-            again.extend((0..cpu.len()).filter_map(|out| apart(&cpu, |at| at == out)));
+        for values in loads {
+            again.extend((0..values.len()).filter_map(|out| apart(values, |at| at == out)));
             // Both halves are spread over the whole time, so that a slow drift of the machine is in each.
-            let half = cpu.len() / 2;
-            let splits = (0..cpu.len())
-                .filter_map(|turn| apart(&cpu, |at| (at * half.max(1) + turn) % cpu.len() < half));
+            let half = values.len() / 2;
+            let splits = (0..values.len())
+                .filter_map(|turn| apart(values, |at| (at * half.max(1) + turn) % values.len() < half));
             halves.extend(splits);
         }
         // Medians of two halves differ by twice what the median of the whole is off: each has twice the variance, and both

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use taktwerk_lab::machine::Machine;
-use taktwerk_lab::measurement::{Group, group};
+use taktwerk_lab::measurement::{Group, Measurement, group};
 use taktwerk_lab::truth::{self, Extent, LINKS, Pair, Summary};
 use taktwerk_model::HostProfile;
 use taktwerk_sim::scenario::RunError;
@@ -44,6 +44,17 @@ pub(crate) struct TruthArgs {
     #[arg(long, value_name = "FILE")]
     host_profile: Option<PathBuf>,
 
+    /// Measure nothing: compare the measurements of these runs of `lab truth` (names or numbers, separated by commas) with the
+    /// host profile.
+    #[arg(
+        long,
+        value_name = "RUNS",
+        value_delimiter = ',',
+        requires = "host_profile",
+        conflicts_with_all = ["links", "window", "repetitions", "quick", "name", "resume", "stream", "program", "tui"]
+    )]
+    stored: Vec<String>,
+
     /// Measure and simulate as little as possible: nothing to rely on.
     #[arg(long)]
     quick: bool,
@@ -58,9 +69,17 @@ pub(crate) fn run(arguments: &TruthArgs, output: Output, interrupt: &Interrupt) 
     if !(0.1..=600.0).contains(&arguments.window) {
         return Err(Failure::Usage(format!("--window {}: write 0.1 to 600 seconds", arguments.window)));
     }
+    if !arguments.stored.is_empty() {
+        let profile = match &arguments.host_profile {
+            Some(path) => sim::profile(Path::new(""), path, false).map_err(Failure::Usage)?,
+            None => return Err(Failure::Usage("--stored needs --host-profile".to_owned())),
+        };
+        let (run, measurements) = stored(arguments)?;
+        return compare(run, &measurements, &profile, Vec::new(), output, interrupt);
+    }
     let extent = Extent { window_s: arguments.window, repetitions: arguments.repetitions };
     let place = super::place(arguments.session.program.as_ref())?.with_stop(interrupt.flag());
-    let (conditions, mut skipped) = truth::conditions(&links(arguments), extent);
+    let (conditions, skipped) = truth::conditions(&links(arguments), extent);
     let conditions: Vec<_> = conditions.into_iter().map(|condition| (DATA.to_owned(), condition)).collect();
     for (_, condition) in &conditions {
         place.check(condition).map_err(|error| Failure::Usage(error.to_string()))?;
@@ -74,16 +93,46 @@ pub(crate) fn run(arguments: &TruthArgs, output: Output, interrupt: &Interrupt) 
     };
     let task = Task { what: DATA, quick: arguments.quick, conditions: &conditions, notes: &[], within: None };
     let finished = session::measure(&arguments.session, &task, &place, interrupt)?;
-    let failed = finished.measurements.iter().filter(|one| !one.is_valid()).count();
-    let groups = group(&finished.measurements);
+    compare(finished.run, &finished.measurements, &profile, skipped, output, interrupt)
+}
+
+/// The measurements of runs that are kept, and the number of the first.
+fn stored(arguments: &TruthArgs) -> Result<(i64, Vec<Measurement>), Failure> {
+    let store = arguments.session.store.open_to_read()?;
+    let (mut first, mut all) = (None, Vec::new());
+    for wanted in &arguments.stored {
+        let run = store.choose(Some(wanted))?;
+        if run.what != DATA {
+            return Err(Failure::Usage(format!(
+                "--stored {wanted}: this run is of {:?}. Name runs of `taktwerk lab truth`; `taktwerk lab runs` lists them",
+                run.what
+            )));
+        }
+        first.get_or_insert(run.id);
+        all.extend(store.measurements(run.id)?);
+    }
+    Ok((first.unwrap_or_default(), all))
+}
+
+/// Simulates what was measured, and says how far off that is.
+fn compare(
+    run: i64,
+    measurements: &[Measurement],
+    profile: &HostProfile,
+    mut skipped: Vec<String>,
+    output: Output,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    let failed = measurements.iter().filter(|one| !one.is_valid()).count();
+    let groups = group(measurements);
     for invalid in groups.iter().flat_map(|group| &group.invalid) {
         skipped.push(format!("{}: {}", invalid.condition.label(), invalid.invalid.join("; ")));
     }
-    let pairs = pairs(&groups, &profile, interrupt)?;
+    let pairs = pairs(&groups, profile, interrupt)?;
     let outcome = truth::outcome(&pairs, skipped.clone());
     if output.is_json() {
         output.document(&json!({
-            "run": finished.run,
+            "run": run,
             "profile": profile,
             "pairs": pairs,
             "summary": Summary::of(&pairs),
@@ -93,7 +142,7 @@ pub(crate) fn run(arguments: &TruthArgs, output: Output, interrupt: &Interrupt) 
     } else {
         output.text(outcome.text().trim_end())?;
     }
-    let all = finished.measurements.len();
+    let all = measurements.len();
     if failed * 5 > all {
         return Err(Failure::Worthless(format!("{failed} of {all} measurements are invalid")));
     }

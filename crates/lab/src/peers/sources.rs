@@ -1,66 +1,48 @@
-//! The programs around the peers' libraries, as text.
+//! The programs around the peers' libraries, as text. The build script packs them: most are lock files, and as they stand
+//! they would be a fiftieth of the command.
+
+use flate2::read::ZlibDecoder;
+use std::io::Read;
+use std::sync::LazyLock;
 
 /// A file below `interop/`: its path there and its text.
 pub(super) type Source = (&'static str, &'static str);
 
-macro_rules! sources {
-    ($($path:literal),* $(,)?) => {
-        &[$(($path, include_str!(concat!("../../../../interop/", $path)))),*]
-    };
+static PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/sources.z"));
+
+static TEXT: LazyLock<String> = LazyLock::new(|| {
+    let mut text = String::new();
+    let read = ZlibDecoder::new(PACKED).read_to_string(&mut text);
+    assert!(read.is_ok(), "the build script packs text");
+    text
+});
+
+static ALL: LazyLock<Vec<Source>> = LazyLock::new(|| unpack(&TEXT));
+
+/// Takes the files apart: for each one a line with its length in bytes and its path, then its text.
+fn unpack(mut text: &'static str) -> Vec<Source> {
+    let mut sources = Vec::new();
+    while let Some((header, rest)) = text.split_once('\n') {
+        let file = header.split_once(' ').and_then(|(length, path)| {
+            let (content, rest) = rest.split_at_checked(length.parse().ok()?)?;
+            Some((path, content, rest))
+        });
+        let Some((path, content, rest)) = file else { break };
+        sources.push((path, content));
+        text = rest;
+    }
+    sources
 }
 
 /// All of them.
-pub(super) const ALL: &[Source] = sources![
-    "open62541/build.sh",
-    "open62541/CMakeLists.txt",
-    "open62541/Cargo.toml",
-    "open62541/Cargo.lock",
-    "open62541/pin.rs",
-    "open62541/src/bench.c",
-    "open62541/src/client.c",
-    "open62541/src/client.h",
-    "open62541/src/common.c",
-    "open62541/src/common.h",
-    "open62541/src/publisher.c",
-    "open62541/src/server.c",
-    "open62541/src/smoke.c",
-    "open62541/src/smoke.h",
-    "open62541/src/smoke_data.c",
-    "open62541/src/smoke_subscription.c",
-    "open62541/src/testnodes.c",
-    "open62541/src/testnodes.h",
-    "floor/tcp-floor.c",
-    "asyncua/requirements.txt",
-    "asyncua/server.py",
-    "asyncua/testnodes.py",
-    "python-opcua/requirements.txt",
-    "python-opcua/server.py",
-    "milo/pom.xml",
-    "milo/src/MiloServer.java",
-    "node-opcua/package.json",
-    "node-opcua/package-lock.json",
-    "node-opcua/server.js",
-    "gopcua/go.mod",
-    "gopcua/go.sum",
-    "gopcua/main.go",
-    "async-opcua/Cargo.toml",
-    "async-opcua/Cargo.lock",
-    "async-opcua/src/main.rs",
-    "rumqttd/Cargo.toml",
-    "rumqttd/Cargo.lock",
-    "rumqttd/src/main.rs",
-    "mosquitto/broker.sh",
-    "asyncua-pymodbus/requirements.txt",
-    "asyncua-pymodbus/server.py",
-    "node-red/package.json",
-    "node-red/package-lock.json",
-    "node-red/server.js",
-];
+pub(super) fn all() -> &'static [Source] {
+    &ALL
+}
 
 /// Those of a folder.
 pub(super) fn of(folder: &str) -> impl Iterator<Item = &'static Source> {
     let prefix = format!("{folder}/");
-    ALL.iter().filter(move |(path, _)| path.starts_with(&prefix))
+    all().iter().filter(move |(path, _)| path.starts_with(&prefix))
 }
 
 /// A number that changes with any of the files of a folder (FNV-1a).

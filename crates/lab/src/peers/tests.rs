@@ -18,7 +18,7 @@ fn names_are_unique_and_versions_pinned_in_the_sources() {
         assert!(!peer.licence.is_empty() && !peer.registry.is_empty());
     }
     assert_eq!(find("kepware"), None);
-    let text = |path: &str| sources::ALL.iter().find(|it| it.0 == path).map(|it| it.1).unwrap();
+    let text = |path: &str| sources::all().iter().find(|it| it.0 == path).map(|it| it.1).unwrap();
     for (path, name) in [
         ("asyncua/requirements.txt", "asyncua"),
         ("python-opcua/requirements.txt", "python-opcua"),
@@ -79,4 +79,13 @@ fn fingerprints_differ() {
     let prints: Vec<u64> = ["asyncua", "milo", "gopcua"].map(sources::fingerprint).to_vec();
     assert!(prints[0] != prints[1] && prints[1] != prints[2]);
     assert_eq!(prints[0], sources::fingerprint("asyncua"));
+}
+
+#[test]
+fn sources_are_the_files_of_the_checkout() {
+    let interop = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interop");
+    assert_eq!(sources::all().len(), include_str!("sources.txt").lines().count());
+    for (path, text) in sources::all() {
+        assert_eq!(fs::read_to_string(interop.join(path)).unwrap(), *text, "{path}");
+    }
 }

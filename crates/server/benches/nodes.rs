@@ -5,11 +5,13 @@
 //! - A client of one shard adds nodes while a client of another shard reads: nodes per second, and the reader's latencies.
 //! - The same client deletes them.
 //!
-//! Calm figures stand beside the others: on a machine that is busy with other programs, both have long turns.
+//! Calm figures stand beside the others. A turn's time is that of the clock and contains what other programs, the host and
+//! waiting for a lock took; its CPU time does not.
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::unwrap_used)] // a program, not the core
 
 use core::time::Duration;
+use rustix::time::{ClockId, clock_gettime};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,12 +45,26 @@ const QUEUE: u32 = 500;
 const ADDED: u32 = 100_000;
 const PER_REQUEST: u32 = 1_000;
 
-/// A shard, its time, and the durations of its turns.
+/// A shard, its time, and what its turns took.
 struct Host {
     shard: Shard,
     begun: Clock,
     utc: UtcTime,
-    turns: Vec<Duration>,
+    turns: Vec<Turn>,
+}
+
+/// What one call of the shard took.
+#[derive(Clone, Copy)]
+struct Turn {
+    /// By the clock.
+    elapsed: Duration,
+    /// CPU time of the thread.
+    cpu: Duration,
+}
+
+fn thread_cpu() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.try_into().unwrap(), time.tv_nsec.try_into().unwrap())
 }
 
 struct Client {
@@ -72,9 +88,9 @@ impl Host {
     /// One turn, timed.
     fn turn(&mut self, run: impl FnOnce(&mut Shard, Now)) {
         let now = self.now();
-        let start = Clock::now();
+        let (start, cpu) = (Clock::now(), thread_cpu());
         run(&mut self.shard, now);
-        self.turns.push(start.elapsed());
+        self.turns.push(Turn { cpu: thread_cpu() - cpu, elapsed: start.elapsed() });
     }
 
     /// What is due.
@@ -211,19 +227,24 @@ fn model(edition: u32) -> String {
     text + "</UANodeSet>"
 }
 
-fn shown(name: &str, turns: &mut [Duration]) {
-    turns.sort_unstable();
-    let at = |share: f64| turns[((turns.len() - 1) as f64 * share) as usize];
-    let sum: Duration = turns.iter().sum();
-    let long = turns.iter().filter(|turn| **turn > Duration::from_millis(1)).count();
-    println!(
-        "{name}: {} turns, sum {:.1} ms, p50 {:?}, p99 {:?}, longest {:?}, {long} of more than 1 ms",
-        turns.len(),
-        sum.as_secs_f64() * 1e3,
-        at(0.5),
-        at(0.99),
-        at(1.0)
-    );
+fn shown(name: &str, turns: &[Turn]) {
+    println!("{name}: {} turns", turns.len());
+    for (what, of) in
+        [("clock", (|turn| turn.elapsed) as fn(&Turn) -> Duration), ("CPU time", |turn| turn.cpu)]
+    {
+        let mut times: Vec<Duration> = turns.iter().map(of).collect();
+        times.sort_unstable();
+        let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
+        let sum: Duration = times.iter().sum();
+        let long = times.iter().filter(|time| **time > Duration::from_millis(1)).count();
+        println!(
+            "  {what}: sum {:.1} ms, p50 {:?}, p99 {:?}, longest {:?}, {long} of more than 1 ms",
+            sum.as_secs_f64() * 1e3,
+            at(0.5),
+            at(0.99),
+            at(1.0)
+        );
+    }
 }
 
 /// Publishing goes on for `CLIENTS` clients until `stop`. Writes each variable that stays, again and again, and says how many
@@ -291,8 +312,8 @@ impl Plant {
         Self { host, clients, subscriptions, variables, written: 0, received }
     }
 
-    /// Goes on until `is_over`, and gives the durations of the turns. No value may be missing.
-    fn run(&mut self, is_over: impl Fn() -> bool) -> Vec<Duration> {
+    /// Goes on until `is_over`, and gives the turns. No value may be missing.
+    fn run(&mut self, is_over: impl Fn() -> bool) -> Vec<Turn> {
         self.host.turns.clear();
         let mut next_write = Clock::now();
         while !is_over() {
@@ -376,8 +397,8 @@ fn replacing() {
     let namespace = imported.namespaces[0].0;
     let mut plant = Plant::new(Host::new(0, &shared, Clock::now(), utc), namespace);
     let calm_end = Clock::now() + Duration::from_secs(2);
-    let mut calm = plant.run(|| Clock::now() >= calm_end);
-    shown("subscriptions, calm", &mut calm);
+    let calm = plant.run(|| Clock::now() >= calm_end);
+    shown("subscriptions, calm", &calm);
     let prepared = importer.prepare(&space, &file(2), Some(imported.batch)).unwrap();
     let done = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&done);
@@ -388,9 +409,9 @@ fn replacing() {
         told.store(true, Ordering::Relaxed);
         (took, imported)
     });
-    let mut meanwhile = plant.run(|| done.load(Ordering::Relaxed));
+    let meanwhile = plant.run(|| done.load(Ordering::Relaxed));
     let (took, imported) = replacing.join().unwrap();
-    shown("subscriptions, while a NodeSet is replaced", &mut meanwhile);
+    shown("subscriptions, while a NodeSet is replaced", &meanwhile);
     println!(
         "NodeSet of {NODES} nodes replaced in {:.0} ms: {} deleted, {} added; {CLIENTS} clients subscribed",
         took.as_secs_f64() * 1e3,
@@ -401,8 +422,8 @@ fn replacing() {
     println!("nodes that stayed: {values} values to each of {} items, none lost", CLIENTS * ITEMS as usize);
 }
 
-/// Reads again and again until `stop`, and gives the durations of the turns.
-fn reading(host: &mut Host, client: &mut Client, id: &NodeId, is_over: impl Fn() -> bool) -> Vec<Duration> {
+/// Reads again and again until `stop`, and gives the turns.
+fn reading(host: &mut Host, client: &mut Client, id: &NodeId, is_over: impl Fn() -> bool) -> Vec<Turn> {
     host.turns.clear();
     while !is_over() {
         let request = ReadRequest {
@@ -508,10 +529,10 @@ fn adding() {
         took * 1e3,
         f64::from(ADDED) / took
     );
-    for (name, mut turns) in
+    for (name, turns) in
         ["calm", "while nodes are added", "while nodes are deleted"].into_iter().zip(reads.join().unwrap())
     {
-        shown(&format!("reads of another shard, {name}"), &mut turns);
+        shown(&format!("reads of another shard, {name}"), &turns);
     }
 }
 

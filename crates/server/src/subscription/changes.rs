@@ -8,6 +8,9 @@ use crate::space::page::PAGE_SLOTS;
 use crate::space::slot::Snapshot;
 use taktwerk_types::Instant;
 
+/// Items that single values are moved to in one turn, about 0.1 µs each.
+const WALKED_PER_SLICE: u64 = 2_048;
+
 impl Engine {
     /// Takes over everything that writers have marked since the last call.
     pub(super) fn drain_changes(&mut self, now: Instant) {
@@ -53,7 +56,36 @@ impl Engine {
     /// Moves single values to the items that want every write.
     pub(super) fn drain_queued(&mut self) {
         // Bounded, so that a writer in a tight loop cannot hold the shard here.
-        for _ in 0..self.store.queued_len(self.shard) {
+        self.take_queued(self.store.queued_len(self.shard), u64::MAX);
+        self.queued_due = 0;
+    }
+
+    /// A slice of the values that are due to be taken out of the queue: all that are in it, if none are due yet. Thousands
+    /// of items with one variable take longer than a turn may. Returns whether some are left.
+    pub(super) fn take_queued_slice(&mut self) -> bool {
+        if self.queued_due == 0 {
+            self.want_queued();
+        }
+        if self.queued_due > 0 {
+            self.queued_due -= self.take_queued(self.queued_due, WALKED_PER_SLICE);
+        }
+        self.queued_due > 0
+    }
+
+    /// The values that are in the queue now are due to be taken.
+    pub(super) fn want_queued(&mut self) {
+        self.queued_due = self.store.queued_len(self.shard);
+    }
+
+    /// Moves up to `count` values to the items that want every write, until so many items were walked. Returns how many
+    /// are done with.
+    fn take_queued(&mut self, count: usize, walked_max: u64) -> usize {
+        let mut walked = 0;
+        for taken in 0..count {
+            if walked >= walked_max {
+                return taken;
+            }
+            // Another call has taken them.
             let Some(queued) = self.store.pop_queued(self.shard) else { break };
             self.work.writes_queued += 1;
             let mut index = self.watch.first(queued.slot as usize);
@@ -61,11 +93,13 @@ impl Engine {
                 let (here, wants) = (index, item.group == EVERY_WRITE);
                 index = item.next;
                 self.work.items_walked += 1;
+                walked += 1;
                 if wants {
                     self.take_write(here, &queued.value);
                 }
             }
         }
+        count
     }
 
     /// Brings the items of slots up to the values that were found in them. Those values were handed over before they

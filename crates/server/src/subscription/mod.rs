@@ -138,6 +138,8 @@ pub(crate) struct Engine {
     /// Refreshes of conditions under way, and when the next one goes on.
     refreshes: Vec<refresh::Refresh>,
     refresh_at: Option<Instant>,
+    /// Values of the queue that are due to be taken, some in each turn.
+    queued_due: usize,
     /// Room for one look at the changes: slots with items that may not have got every write, and the newest one.
     behind: Vec<(u32, Snapshot)>,
     /// Room for one look at the changes: slots whose values have another meaning.
@@ -216,6 +218,7 @@ impl Engine {
             last_job: 0,
             refreshes: Vec::new(),
             refresh_at: None,
+            queued_due: 0,
             behind: Vec::new(),
             meanings: Vec::new(),
         }
@@ -230,8 +233,8 @@ impl Engine {
     /// When the engine wants its next [`Engine::run`].
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let has_events = self.event_items.is_pressing() || !self.postponed.is_empty();
-        let events = has_events.then_some(Instant::ZERO);
-        [self.timers.next(), self.refresh_at, events].into_iter().flatten().min()
+        let at_once = (has_events || self.queued_due > 0).then_some(Instant::ZERO);
+        [self.timers.next(), self.refresh_at, at_once].into_iter().flatten().min()
     }
 
     /// When [`Engine::collect_durable`] has something to write.

@@ -146,7 +146,7 @@ impl Engine {
         if self.store.take_pressed(self.shard) {
             // Before values are lost that nobody would look at until the next deadline.
             self.refresh_pages();
-            self.drain_queued();
+            self.want_queued();
         }
         if self.events.take_pressed(self.shard) {
             self.want_events();
@@ -156,6 +156,9 @@ impl Engine {
         }
         self.refresh(space, now);
         self.refresh_pages();
+        if self.take_queued_slice() {
+            return;
+        }
         self.take_event_slice(space, now);
         let mut budget = Budget { publishes: PUBLISHES_PER_RUN, bytes: BYTES_PER_RUN };
         let mut fresh = false;

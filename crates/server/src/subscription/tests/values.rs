@@ -365,6 +365,48 @@ fn a_half_full_ring_is_emptied_before_the_next_deadline() {
     assert_eq!(world.take_values(), values);
 }
 
+/// Many items with a queue on the same variables: other connections wait for a turn of the shard, so no turn walks them all.
+#[test]
+fn many_items_get_every_write_in_bounded_turns() {
+    const ITEMS: usize = 50;
+    const WRITES: usize = 100;
+    let mut world = World::new(20);
+    let place = world.subscribe(100.0, 300, 100, 0);
+    for variable in 0..20 {
+        for _ in 0..ITEMS {
+            world.item(place, variable, REPORTING, World::settings(0.0, WRITES as u32 + 1));
+        }
+    }
+    (0..3).for_each(|_| assert!(world.publish().is_ok()));
+    world.advance(105 * MS);
+    world.take_values();
+    for write in 1..=WRITES {
+        (0..20).for_each(|variable| world.set(variable, write as f64));
+    }
+    let (mut most, mut turns, end) = (0, 0, world.now + 100 * MS);
+    world.engine.take_work();
+    while let Some(at) = world.engine.next_deadline().filter(|at| at.as_nanos() <= end) {
+        world.now = world.now.max(at.as_nanos());
+        let now = world.now();
+        world.engine.run(now, &world.space, &mut world.out);
+        most = most.max(world.engine.take_work().items_walked);
+        turns += 1;
+    }
+    assert!((1..=2_048 + 20 * ITEMS as u64).contains(&most), "{most} items in one of {turns} turns");
+    let values = world.take_values();
+    assert_eq!(values.len(), 20 * ITEMS * WRITES);
+    let mut last = vec![Vec::new(); 20];
+    for (variable, value, overflow) in values {
+        assert!(!overflow);
+        last[variable as usize].push(value);
+    }
+    for mut values in last {
+        values.sort_by(f64::total_cmp);
+        let expected = (1..=WRITES).flat_map(|write| core::iter::repeat_n(write as f64, ITEMS));
+        assert!(values.into_iter().eq(expected));
+    }
+}
+
 #[test]
 fn values_are_handed_over_only_as_long_as_somebody_wants_them() {
     let mut world = World::with_room(1, 2, 16);

@@ -23,7 +23,7 @@ pub mod catalogue;
 pub mod configuration;
 pub mod connect;
 #[cfg(feature = "postgres")]
-mod database;
+pub mod database;
 pub mod destination;
 pub mod discover;
 pub mod extract;

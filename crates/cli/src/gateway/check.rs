@@ -76,7 +76,7 @@ fn rest(path: &Path, text: &str, config: Option<&GatewayConfig>) -> Option<Strin
     };
     match ConfigFile::parse(path, text) {
         Err(error) => Some(error.to_string()),
-        Ok(file) if config.historizes() && file.config().history.file.is_none() => Some(format!(
+        Ok(file) if config.historizes() && !file.config().history.has_store() => Some(format!(
             "{}: tags with historize = true need a place to record to; set file = \"history.db\" under [history]",
             path.display()
         )),

@@ -74,6 +74,7 @@ pub(crate) fn check_files(file: &ConfigFile) -> Result<Option<usize>, Failure> {
             )));
         }
     }
+    super::history::check(file)?;
     #[cfg(feature = "web")]
     super::otlp::check(file)?;
     pubsub_files(file).check()
@@ -252,7 +253,15 @@ impl Configured {
         }
         builder = super::alarms::configured(builder, &self.file);
         builder = super::durable::configured(builder, &self.file)?;
-        super::history::configured(builder, &self.file)
+        super::history::configured(builder, &self.file, &self.application_uri())
+    }
+
+    /// The ApplicationUri, once the certificates were opened.
+    fn application_uri(&self) -> String {
+        let config = &self.file.config().server;
+        let certified = || self.pki.get().and_then(Pki::application_uri).map(str::to_owned);
+        let named = config.application_uri.clone().or_else(certified);
+        named.unwrap_or_else(|| default_application_uri(&config.application_name))
     }
 
     /// Offers what the file says, with the certificates of its folder.

@@ -101,7 +101,7 @@ mod imp {
     pub(super) fn load(file: &ConfigFile) -> Result<Option<GatewayConfig>, Failure> {
         let config = GatewayConfig::parse(file.path(), file.text());
         let config = config.map_err(|mistake| Failure::Usage(mistake.to_string()))?;
-        if config.as_ref().is_some_and(GatewayConfig::historizes) && file.config().history.file.is_none() {
+        if config.as_ref().is_some_and(GatewayConfig::historizes) && !file.config().history.has_store() {
             return Err(Failure::Usage(format!(
                 "{}: tags with historize = true need a place to record to: set file = \"history.db\" under [history]",
                 file.path().display()

@@ -494,7 +494,9 @@ fn fill(server: &Server, content: &Content, arguments: &ServeArgs) -> Result<Fil
         nodesets = Some(imported.batch);
     }
     if content.plant {
-        updaters.push(plant::start(server, arguments.history.is_some())?);
+        // What a configuration names is kept, so that nothing may be invented there.
+        let is_kept = arguments.history.is_some() || arguments.config.is_some();
+        updaters.push(plant::start(server, is_kept)?);
     }
     if arguments.interop {
         updaters.push(interop::start(server)?);

@@ -55,6 +55,8 @@ impl ConfigFile {
         add("otlp.headers_file", config.otlp.headers_file.as_ref(), FileKind::File);
         add("otlp.ca_file", config.otlp.ca_file.as_ref(), FileKind::File);
         add("history.file", config.history.file.as_ref(), FileKind::Database);
+        add("history.password_file", config.history.password_file.as_ref(), FileKind::File);
+        add("history.ca_file", config.history.ca_file.as_ref(), FileKind::File);
         let durable = config.durable_subscriptions.file.as_ref();
         add("durable_subscriptions.file", durable, FileKind::Database);
         add("alarms.file", config.alarms.file.as_ref(), FileKind::File);

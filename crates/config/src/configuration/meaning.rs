@@ -116,6 +116,7 @@ impl ConfigFile {
         self.tokens()?;
         self.web()?;
         self.shares()?;
+        self.check_history()?;
         let audit = &config.audit;
         if audit.megabytes_per_file == 0 || audit.hours_per_file == 0 || audit.files == 0 {
             return Err(self.section_error(
@@ -136,6 +137,37 @@ impl ConfigFile {
         let spans = [limits.session_timeout, limits.publishing_interval_min];
         if !spans.iter().all(|span| span.is_finite() && *span > 0.0) || limits.sessions == 0 {
             return Err(self.section_error("limits", "limits are numbers greater than 0", ""));
+        }
+        Ok(())
+    }
+
+    /// History is kept in one place, and settings that belong to the other one would do nothing.
+    fn check_history(&self) -> Result<(), ConfigError> {
+        let section = &self.config().history;
+        let Some(database) = &section.postgresql else {
+            let of_databases = [
+                ("password_file", section.password_file.is_some()),
+                ("tls", section.tls.is_some()),
+                ("ca_file", section.ca_file.is_some()),
+            ];
+            return match of_databases.iter().find(|(_, is_set)| *is_set) {
+                None => Ok(()),
+                Some((key, _)) => Err(self.section_error(
+                    "history",
+                    format!("{key} is set, and there is no database"),
+                    "name one with postgresql = \"postgresql://user@host:5432/database\"",
+                )),
+            };
+        };
+        let wrong = |problem: &str, hint: &str| Err(self.error(database.span().start, problem, hint));
+        if section.file.is_some() {
+            return wrong("history.postgresql and history.file are both set", "remove one of them");
+        }
+        if section.keep_megabytes != 0 {
+            return wrong(
+                "history.keep_megabytes is for SQLite files only",
+                "limit the database with keep_days",
+            );
         }
         Ok(())
     }

@@ -505,8 +505,16 @@ impl Default for DurableSection {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HistorySection {
-    /// The SQLite file; without it nothing is recorded.
+    /// The SQLite file; without it and a database nothing is recorded.
     pub file: Option<PathBuf>,
+    /// The PostgreSQL database: `postgresql://user@host:5432/database`. Instead of a file.
+    pub postgresql: Option<Spanned<String>>,
+    /// The file with the password of the database's user, read for each connection.
+    pub password_file: Option<PathBuf>,
+    /// Whether connections to the database have TLS: unless set, those that leave this machine.
+    pub tls: Option<bool>,
+    /// The authorities for the certificate of the database; without it, those of the system.
+    pub ca_file: Option<PathBuf>,
     /// Values that are older are deleted; 0 keeps them.
     pub keep_days: u32,
     /// When the file is larger, the oldest values are deleted; 0 is no limit.
@@ -517,6 +525,14 @@ pub struct HistorySection {
     pub events_writable: bool,
     /// `[[history.record]]`
     pub record: Vec<RecordSection>,
+}
+
+impl HistorySection {
+    /// Whether there is somewhere to record to.
+    #[must_use]
+    pub const fn has_store(&self) -> bool {
+        self.file.is_some() || self.postgresql.is_some()
+    }
 }
 
 /// Variables that are recorded, and which of their values.

@@ -1,13 +1,15 @@
-//! A PostgreSQL database of a destination or of leases: its settings, and connections to it.
+//! A PostgreSQL database of a destination or of leases: its settings, and connections to it. TLS for connections that others
+//! make.
 
 mod tls;
+
+pub use tls::Tls;
 
 use crate::connect::is_local;
 use crate::fault::Fault;
 use crate::fields::{Fields, Mistake};
 use futures_util::future::BoxFuture;
 use std::path::PathBuf;
-use tls::Tls;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::error::Error;
 use tokio_postgres::{Client, Config, NoTls};

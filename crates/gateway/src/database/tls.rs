@@ -15,13 +15,13 @@ use tokio_rustls::rustls::pki_types::{InvalidDnsNameError, ServerName};
 
 /// Makes connections with TLS. The server's certificate is always checked.
 #[derive(Clone)]
-pub(super) struct Tls(pub(super) Arc<ClientConfig>);
+pub struct Tls(pub Arc<ClientConfig>);
 
 /// A connection to a host.
-pub(crate) struct ToHost(TlsConnector, ServerName<'static>);
+pub struct ToHost(TlsConnector, ServerName<'static>);
 
 /// A stream within TLS.
-pub(crate) struct Stream(TlsStream<Socket>);
+pub struct Stream(TlsStream<Socket>);
 
 impl MakeTlsConnect<Socket> for Tls {
     type Stream = Stream;

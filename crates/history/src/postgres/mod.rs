@@ -18,8 +18,9 @@ use core::fmt;
 use core::time::Duration;
 use postgres::binary_copy::BinaryCopyInWriter;
 use postgres::error::SqlState;
+use postgres::tls::{MakeTlsConnect, TlsConnect};
 use postgres::types::{ToSql, Type};
-use postgres::{Client, Config, NoTls, Transaction};
+use postgres::{Client, Socket, Transaction};
 use row::Columns;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,17 +31,29 @@ use taktwerk_server::history::{
 };
 use taktwerk_types::{ByteString, StatusCode, UtcTime, Variant};
 
+/// Where a database is, and who connects to it.
+pub use postgres::Config;
+/// Connections without TLS.
+pub use postgres::NoTls;
+/// Hosts of a [`Config`], and whether its connections have TLS.
+pub use postgres::config::{Host, SslMode};
+
 /// The tables.
 pub const SCHEMA: &str = include_str!("schema.sql");
 
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(5);
+/// When a database that answers no more is given up: a host that has lost its power does not close connections.
+const UNANSWERED: Duration = Duration::from_secs(30);
 /// Connections that are kept for reading.
 const READERS_MAX: usize = 4;
 
+/// Makes a connection.
+type Connect = Box<dyn Fn() -> Result<Client, StoreError> + Send + Sync>;
+
 /// A store in a PostgreSQL database.
 pub struct PostgresStore {
-    config: Config,
+    connect: Connect,
     /// Who records: the ApplicationUri of the server.
     owner: String,
     keep: Duration,
@@ -59,14 +72,28 @@ struct Writer {
 
 impl fmt::Debug for PostgresStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The configuration has a password.
+        // The address may have a password.
         f.debug_struct("PostgresStore").field("owner", &self.owner).finish_non_exhaustive()
     }
 }
 
 fn failed(error: &postgres::Error) -> StoreError {
-    let what = error.as_db_error().map_or_else(|| error.to_string(), |error| error.message().to_owned());
-    StoreError::unavailable(format!("PostgreSQL: {what}"))
+    StoreError::unavailable(format!("PostgreSQL: {}", explained(error)))
+}
+
+/// What an error says: of the database itself with its hint, otherwise with its cause.
+#[must_use]
+pub fn explained(error: &postgres::Error) -> String {
+    if let Some(error) = error.as_db_error() {
+        return match error.hint() {
+            Some(hint) => format!("{}; {hint}", error.message()),
+            None => error.message().to_owned(),
+        };
+    }
+    match core::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
 }
 
 impl PostgresStore {
@@ -77,10 +104,35 @@ impl PostgresStore {
     /// # Errors
     /// The text is wrong, there is no connection, or the user may not make tables.
     pub fn open(url: &str, owner: &str, keep: Duration) -> Result<Self, StoreError> {
-        let mut config: Config = url.parse().map_err(|error| failed(&error))?;
-        config.application_name("taktwerk").connect_timeout(CONNECT);
+        let config: Config = url.parse().map_err(|error| failed(&error))?;
+        Self::open_with(move || Ok(config.clone()), NoTls, owner, keep)
+    }
+
+    /// Like [`Self::open`], with TLS. `config` is asked before each connection: passwords change while a server runs. What it
+    /// says of TLS counts: with [`SslMode::Require`], there are no connections without.
+    ///
+    /// # Errors
+    /// There is no connection, or the user may not make tables.
+    pub fn open_with<T>(
+        config: impl Fn() -> Result<Config, StoreError> + Send + Sync + 'static,
+        tls: T,
+        owner: &str,
+        keep: Duration,
+    ) -> Result<Self, StoreError>
+    where
+        T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
+        T::TlsConnect: Send,
+        T::Stream: Send,
+        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+    {
+        let connect = move || {
+            let mut config = config()?;
+            config.application_name("taktwerk").connect_timeout(CONNECT);
+            config.keepalives_idle(UNANSWERED).tcp_user_timeout(UNANSWERED);
+            config.connect(tls.clone()).map_err(|error| failed(&error))
+        };
         let store = Self {
-            config,
+            connect: Box::new(connect),
             owner: owner.to_owned(),
             keep,
             writer: Mutex::default(),
@@ -101,7 +153,7 @@ impl PostgresStore {
     }
 
     fn connect(&self) -> Result<Client, StoreError> {
-        self.config.connect(NoTls).map_err(|error| failed(&error))
+        (self.connect)()
     }
 
     /// Runs something with the connection that writes, which is made if need be.

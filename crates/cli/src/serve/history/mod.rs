@@ -1,5 +1,8 @@
 //! Where `taktwerk serve` keeps history.
 
+#[cfg(feature = "postgres")]
+mod database;
+
 use super::ServeArgs;
 use crate::failure::Failure;
 use std::sync::Arc;
@@ -27,9 +30,41 @@ pub(super) fn keep(builder: ServerBuilder, arguments: &ServeArgs) -> Result<Serv
     Ok(builder.history(Arc::new(MemoryStore::new(VALUES_MAX))))
 }
 
-/// The store that a configuration names.
-pub(super) fn configured(builder: ServerBuilder, file: &ConfigFile) -> Result<ServerBuilder, Failure> {
+/// Checks what a configuration says of the database, without connecting to it.
+pub(super) fn check(file: &ConfigFile) -> Result<(), Failure> {
+    if file.config().history.postgresql.is_none() {
+        return Ok(());
+    }
+    #[cfg(feature = "postgres")]
+    {
+        database::Settings::of(file).map(drop)
+    }
+    #[cfg(not(feature = "postgres"))]
+    {
+        Err(Failure::Usage(
+            "[history] postgresql: this build has no PostgreSQL; build it with the feature postgres, or set file = \
+             \"history.db\""
+                .to_owned(),
+        ))
+    }
+}
+
+/// The store that a configuration names, for the server with an ApplicationUri.
+pub(super) fn configured(
+    builder: ServerBuilder,
+    file: &ConfigFile,
+    uri: &str,
+) -> Result<ServerBuilder, Failure> {
     let section = &file.config().history;
+    check(file)?;
+    let age = Duration::from_secs(u64::from(section.keep_days) * 86_400);
+    #[cfg(feature = "postgres")]
+    if section.postgresql.is_some() {
+        let store = database::Settings::of(file)?.open(uri, age)?;
+        return Ok(builder.history(Arc::new(store)));
+    }
+    #[cfg(not(feature = "postgres"))]
+    let _ = uri;
     let Some(path) = &section.file else {
         if section.record.is_empty() && !section.events {
             return Ok(builder);
@@ -39,10 +74,7 @@ pub(super) fn configured(builder: ServerBuilder, file: &ConfigFile) -> Result<Se
             "{what} needs a place to record to: set file = \"history.db\" under [history]"
         )));
     };
-    let retention = Retention {
-        age: Duration::from_secs(u64::from(section.keep_days) * 86_400),
-        size: section.keep_megabytes << 20,
-    };
+    let retention = Retention { age, size: section.keep_megabytes << 20 };
     let store = SqliteStore::open(file.resolve(path), retention);
     let store = store.map_err(|error| Failure::Environment(error.message))?;
     Ok(builder.history(Arc::new(store)))

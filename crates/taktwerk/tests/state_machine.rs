@@ -1,7 +1,9 @@
 //! A state machine of an own type from a client: its nodes, methods that can be called when the state allows it, events.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use core::time::Duration;
+use std::sync::{Arc, Barrier};
 use taktwerk::client::{BrowseOptions, EventQuery, Item, Subscription, Update};
 use taktwerk::schema::ids::{object_type_ids, reference_type_ids};
 use taktwerk::state_machine::{Definition, StateMachine};
@@ -296,4 +298,51 @@ async fn a_machine_inside_a_state_is_active_in_that_state_only() {
     let found = client.browse_with(state, &all).await.unwrap();
     let inside: Vec<_> = found.iter().map(|found| found.node_id.node_id.clone()).collect();
     assert_eq!(inside, [kind.child("Speed").unwrap().id().clone()]);
+}
+
+/// A transition of the machine inside ends while the state around it is left: what is shown last is that it is not active.
+#[test]
+fn a_machine_inside_a_state_that_is_left_meanwhile_is_not_shown_as_active() {
+    let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+    let plant = server.namespace("urn:plant");
+    let speed = Definition::new("SpeedStateMachineType", "Slow").state("Fast").own_transition("Slow", "Fast");
+    let speed = plant.state_machine_type(speed).unwrap();
+    let pump = Definition::new("PumpStateMachineType", "Stopped")
+        .state("Running")
+        .own_transition("Stopped", "Running")
+        .own_transition("Running", "Stopped")
+        .sub_machine("Running", "Speed", &speed);
+    let pump = plant.state_machine_type(pump).unwrap();
+    // Both applications let their transitions go on at the same time, one of them sooner or later than the other.
+    let (both, later) = (Arc::new(Barrier::new(2)), Arc::new(AtomicU32::new(0)));
+    let (meets, waits) = (Arc::clone(&both), Arc::clone(&later));
+    let pump = plant
+        .objects()
+        .state_machine("Pump", &pump, move |_, step| {
+            if step.to != "Running" {
+                meets.wait();
+            }
+            if step.to == "Fast" {
+                (0..waits.load(Relaxed)).for_each(|_| core::hint::spin_loop());
+            }
+            Ok(())
+        })
+        .unwrap();
+    let speed = pump.sub_machine("Speed").unwrap();
+    let object = speed.node().unwrap();
+    let shown = ["CurrentState", "LastTransition"]
+        .map(|name| plant.space().variable(&member(&object, &[name])).unwrap());
+    let mut made = 0;
+    for round in 0..400 {
+        later.store(round * 10, Relaxed);
+        pump.go_to("Running").unwrap();
+        std::thread::scope(|scope| {
+            let fast = scope.spawn(|| speed.go_to("Fast"));
+            pump.go_to("Stopped").unwrap();
+            made += u32::from(fast.join().unwrap().is_ok());
+        });
+        let statuses = shown.each_ref().map(|variable| variable.get().status());
+        assert_eq!(statuses, [StatusCode::BAD_STATE_NOT_ACTIVE; 2], "round {round}");
+    }
+    assert!(made > 0, "the machine inside never came first");
 }

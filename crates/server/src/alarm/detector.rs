@@ -83,6 +83,8 @@ pub struct Detector {
     before: Option<(f64, UtcTime)>,
     /// Of Discrepancy: since when it has been off.
     off_since: Option<UtcTime>,
+    /// Of alarms for dates: when they become active.
+    due: Option<UtcTime>,
     is_active: bool,
 }
 
@@ -180,7 +182,8 @@ impl Detector {
     /// One that has seen nothing.
     #[must_use]
     pub fn new(kind: Kind, severities: Severities) -> Self {
-        Self { kind, severities, limits: LimitSet::NONE, before: None, off_since: None, is_active: false }
+        let limits = LimitSet::NONE;
+        Self { kind, severities, limits, before: None, off_since: None, due: None, is_active: false }
     }
 
     /// What it watches.
@@ -206,7 +209,7 @@ impl Detector {
             Kind::Discrepancy { expected_time, .. } if !self.is_active => {
                 self.off_since.map(|since| super::shelving::later(since, expected_time))
             }
-            Kind::Expiration { .. } | Kind::OutOfDate { .. } => self.off_since,
+            Kind::Expiration { .. } | Kind::OutOfDate { .. } => self.due,
             _ => None,
         }
     }
@@ -260,12 +263,17 @@ impl Detector {
         }
     }
 
-    /// It is active from so many milliseconds behind a time on.
-    fn active_from(&mut self, time: &Variant, millis: f64, now: UtcTime) {
-        let Variant::DateTime(time) = time else { return };
-        let at = UtcTime::from_ticks(time.ticks().saturating_add((millis * 1e4) as i64));
+    /// It is active from so many milliseconds after a date on. Without a date nothing is due, and what was found stays, as with
+    /// limits and a value that is no number.
+    fn active_from(&mut self, date: &Variant, millis: f64, now: UtcTime) {
+        self.due = None;
+        let Variant::DateTime(date) = date else { return };
+        if date.is_null() {
+            return;
+        }
+        let at = UtcTime::from_ticks(date.ticks().saturating_add((millis * 1e4) as i64));
         self.is_active = now.ticks() >= at.ticks();
-        self.off_since = (!self.is_active).then_some(at);
+        self.due = (!self.is_active).then_some(at);
     }
 }
 
@@ -401,6 +409,28 @@ mod tests {
         assert!(!look(&mut detector, at(161), None, 162).active, "it was updated");
         let broken = Kind::OutOfDate { frequency: f64::NAN, trust_list: NodeId::NULL };
         assert!(broken.check().is_err());
+    }
+
+    /// An old deadline would raise an alarm about a date that is no longer the input.
+    #[test]
+    fn without_a_date_nothing_is_due_and_what_was_found_stays() {
+        let kinds = [
+            Kind::Expiration { limit: 60_000.0 },
+            Kind::OutOfDate { frequency: 60_000.0, trust_list: NodeId::NULL },
+        ];
+        for kind in kinds {
+            for no_date in [Variant::from("soon"), Variant::Empty, UtcTime::NULL.into()] {
+                let mut detector = Detector::new(kind.clone(), Severities::default());
+                assert!(!look(&mut detector, at(1000), None, 0).active);
+                assert!(detector.deadline().is_some());
+                assert!(!look(&mut detector, no_date.clone(), None, 1).active, "{kind:?}: {no_date}");
+                assert_eq!(detector.deadline(), None, "{kind:?}: {no_date}");
+                assert!(!look(&mut detector, no_date.clone(), None, 5000).active);
+                assert!(look(&mut detector, at(1000), None, 5000).active);
+                assert!(look(&mut detector, no_date, None, 5001).active, "it was not renewed");
+                assert_eq!(detector.deadline(), None);
+            }
+        }
     }
 
     #[test]

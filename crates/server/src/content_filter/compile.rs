@@ -284,24 +284,33 @@ fn literal<R: Resolve>(
     }
 }
 
+/// What evaluating an element takes at most.
+#[derive(Debug, Clone, Copy)]
+struct Cost {
+    /// Elements that are evaluated.
+    elements: usize,
+    /// How deep they nest.
+    depth: usize,
+}
+
 /// How many elements are evaluated at most, from the first on; `None` for elements that lead back to themselves or nest
 /// too deep.
 fn cost<T>(elements: &[Element<T>]) -> Option<usize> {
-    let mut known: Vec<Option<usize>> = vec![None; elements.len()];
+    let mut known: Vec<Option<Cost>> = vec![None; elements.len()];
     let mut is_open = vec![false; elements.len()];
     for index in 0..elements.len() {
         element_cost(elements, index, 0, &mut known, &mut is_open)?;
     }
-    Some(known.first().copied().flatten().unwrap_or(0))
+    Some(known.first().copied().flatten().map_or(0, |cost| cost.elements))
 }
 
 fn element_cost<T>(
     elements: &[Element<T>],
     index: usize,
     depth: usize,
-    known: &mut [Option<usize>],
+    known: &mut [Option<Cost>],
     is_open: &mut [bool],
-) -> Option<usize> {
+) -> Option<Cost> {
     if let Some(cost) = known.get(index).copied().flatten() {
         return Some(cost);
     }
@@ -309,12 +318,17 @@ fn element_cost<T>(
     if depth >= DEPTH_MAX || core::mem::replace(open, true) {
         return None;
     }
-    let mut cost = 1usize;
+    let mut cost = Cost { elements: 1, depth: 1 };
     for operand in &*elements.get(index)?.operands {
         if let Operand::Element(other) = operand {
             let other = element_cost(elements, *other as usize, depth + 1, known, is_open)?;
-            cost = cost.saturating_add(other);
+            cost.elements = cost.elements.saturating_add(other.elements);
+            // What is known already nests as deep again.
+            cost.depth = cost.depth.max(other.depth + 1);
         }
+    }
+    if cost.depth > DEPTH_MAX {
+        return None;
     }
     *is_open.get_mut(index)? = false;
     *known.get_mut(index)? = Some(cost);

@@ -172,6 +172,17 @@ fn loops_and_what_grows_without_end_are_refused() {
     let mut deep: Vec<_> = (1..200u32).map(|next| row(Op::NOT, vec![element(next)])).collect();
     deep.push(row(Op::IS_NULL, vec![field(0)]));
     assert!(compile(&ContentFilter { elements: deep }, LIMITS, &mut Model).is_err());
+    // Two halves, neither of which is too deep: the first one is known when the second one leads to it.
+    let mut halves = vec![row(Op::AND, vec![element(1), element(41)])];
+    halves.extend((2..=40).map(|next| row(Op::NOT, vec![element(next)])));
+    halves.push(row(Op::IS_NULL, vec![field(0)]));
+    let second = |last| {
+        let chain = (42..=80).map(|next| row(Op::NOT, vec![element(next)]));
+        let elements = halves.iter().cloned().chain(chain).chain([last]).collect();
+        compile(&ContentFilter { elements }, LIMITS, &mut Model)
+    };
+    assert!(second(row(Op::NOT, vec![element(1)])).is_err());
+    assert!(second(row(Op::IS_NULL, vec![field(0)])).is_ok_and(|compiled| compiled.filter.is_some()));
     let many = ContentFilter { elements: vec![row(Op::IN_LIST, vec![literal(1); 1001])] };
     assert!(compile(&many, LIMITS, &mut Model).is_err());
 }

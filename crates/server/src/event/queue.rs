@@ -108,6 +108,8 @@ pub(crate) struct EventQueue {
     marks: Option<Box<Marks>>,
 }
 
+/// Places that an empty queue may keep.
+const PLACES_KEPT: usize = 32;
 /// What a place takes.
 const PLACE: usize = size_of::<Waiting>();
 /// Bytes that a queue is charged ahead at most.
@@ -228,6 +230,11 @@ impl EventQueue {
     }
 
     fn give_back(&mut self, event: &Waiting) {
+        // The charge of the places goes with the events; so must their memory. Half as much again is left, so that each place
+        // is moved seldom.
+        if self.events.capacity() > PLACES_KEPT.max(4 * self.events.len()) {
+            self.events.shrink_to(PLACES_KEPT.max(2 * self.events.len()));
+        }
         self.bytes = self.bytes.saturating_sub(event.size() + PLACE);
         if self.bytes == 0 || self.charge.amount() - self.bytes.min(self.charge.amount()) > 2 * AHEAD_MAX {
             self.charge.resize_anyway(self.bytes);
@@ -260,6 +267,7 @@ impl EventQueue {
     /// Deletes the events that the client may not see.
     pub(crate) fn retain(&mut self, mut may_see: impl FnMut(&Event) -> bool) {
         self.events.retain(|event| may_see(event.event()));
+        self.events.shrink_to(PLACES_KEPT.max(2 * self.events.len()));
         self.changed(Marks::replaced);
         self.bytes = self.events.iter().map(|event| event.size() + PLACE).sum();
         self.charge.resize_anyway(self.bytes);
@@ -338,6 +346,26 @@ mod tests {
             assert_eq!(all(&mut queue), left);
         }
         assert_eq!(account.bytes(), 0);
+    }
+
+    /// One client after the other fills its queue and empties it: nothing is charged then, and nothing may be kept.
+    #[test]
+    fn a_queue_that_was_long_keeps_no_places() {
+        let account = Account::server(Maxima::bytes(usize::MAX));
+        let mut queue = EventQueue::new(&account, 10_000, true);
+        let fill = |queue: &mut EventQueue| (0..5_000).for_each(|_| assert!(!queue.push(event(1))));
+        fill(&mut queue);
+        assert!(queue.events.capacity() >= 5_000);
+        for left in (0..5_000).rev() {
+            queue.pop();
+            assert!(queue.events.capacity() <= PLACES_KEPT.max(8 * left), "{left} left");
+        }
+        fill(&mut queue);
+        queue.retain(|_| false);
+        assert!(queue.events.capacity() <= PLACES_KEPT);
+        fill(&mut queue);
+        queue.modify(1, false);
+        assert!(queue.events.capacity() <= PLACES_KEPT);
     }
 
     #[test]

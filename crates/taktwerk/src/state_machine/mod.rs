@@ -84,6 +84,9 @@ struct Inner {
     act: Arc<Act>,
     /// The machines inside its states, and those states.
     machines: Vec<(usize, StateMachine)>,
+    /// Held while states change and are shown, one for a machine and those inside it: threads make transitions of both at the
+    /// same time, and what is shown last must be the last state.
+    changing: Arc<Mutex<()>>,
 }
 
 #[derive(Default)]
@@ -122,8 +125,11 @@ impl Node {
         for optional in shown_members(kind, "") {
             object = object.with(&optional);
         }
-        let machine = StateMachine::of(&object.add()?, name, kind, &(Arc::new(act) as Arc<Act>))?;
+        let machine =
+            StateMachine::of(&object.add()?, name, kind, &(Arc::new(act) as Arc<Act>), &Arc::default())?;
+        let changing = lock(&machine.0.changing);
         machine.enter();
+        drop(changing);
         Ok(machine)
     }
 }
@@ -168,10 +174,17 @@ impl MethodHandler for Cause {
 
 impl StateMachine {
     /// That of an object, and those of the objects inside it. None of them is in a state yet.
-    fn of(node: &Node, name: &str, kind: &StateMachineType, act: &Arc<Act>) -> Result<Self, BuildError> {
+    fn of(
+        node: &Node,
+        name: &str,
+        kind: &StateMachineType,
+        act: &Arc<Act>,
+        changing: &Arc<Mutex<()>>,
+    ) -> Result<Self, BuildError> {
         let mut machines = Vec::new();
         for sub in &kind.machine().machines {
-            machines.push((sub.state, Self::of(&kind.sub_of(node, &sub.name)?, &sub.name, &sub.kind, act)?));
+            let inside = kind.sub_of(node, &sub.name)?;
+            machines.push((sub.state, Self::of(&inside, &sub.name, &sub.kind, act, changing)?));
         }
         let machine = Self(Arc::new(Inner {
             shown: Shown::new(node, name),
@@ -180,6 +193,7 @@ impl StateMachine {
             now: Mutex::default(),
             act: Arc::clone(act),
             machines,
+            changing: Arc::clone(changing),
         }));
         for (cause, method) in machine.0.methods.iter().enumerate() {
             node.space.set_method(method, Arc::new(Cause { machine: Arc::clone(&machine.0), cause }))?;
@@ -187,7 +201,9 @@ impl StateMachine {
         let shown = &machine.0.shown;
         shown.set(&["AvailableStates"], kind.states().to_vec());
         shown.set(&["AvailableTransitions"], kind.transitions().to_vec());
+        let changing = lock(&machine.0.changing);
         machine.leave();
+        drop(changing);
         Ok(machine)
     }
 
@@ -213,6 +229,7 @@ impl StateMachine {
         self.place(None);
     }
 
+    /// The caller holds [`Inner::changing`].
     fn place(&self, state: Option<usize>) {
         {
             let mut now = lock(&self.0.now);
@@ -293,6 +310,7 @@ impl StateMachine {
         // Without the lock: it may ask for the state, and take its time.
         let step = Step { transition: shown.name, from: before.name, to: behind.name, arguments };
         (self.0.act)(self, step)?;
+        let _changing = lock(&self.0.changing);
         {
             let mut now = lock(&self.0.now);
             if now.entered != entered {

@@ -98,6 +98,15 @@ impl Method {
         Some((method, has_comment))
     }
 
+    /// The Method and whether it has a comment behind its arguments, by the name that instances of the types have.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<(Self, bool)> {
+        let plain = name.strip_suffix('2').unwrap_or(name);
+        let method = Self::ALL.into_iter().find(|method| method.name() == plain)?;
+        let has_comment = plain != name;
+        method.type_id(has_comment).map(|_| (method, has_comment))
+    }
+
     /// Its id on the type of namespace 0 that declares it, where its arguments are.
     #[must_use]
     pub fn type_id(self, has_comment: bool) -> Option<u32> {
@@ -105,6 +114,9 @@ impl Method {
         found.map(|(id, ..)| *id)
     }
 }
+
+/// The Method of alarms that changes nothing, and is none of those above (§5.8.16).
+pub(crate) const GROUP_MEMBERSHIPS: &str = "GetGroupMemberships";
 
 /// The Methods of the types of namespace 0, and whether they have a comment behind their arguments. Of the same Method, the
 /// type that declares it comes before those that repeat it.
@@ -211,6 +223,7 @@ mod tests {
                 assert_eq!(node.browse_name(), name, "i={}", node.id());
                 let declared = method.type_id(is_second).and_then(Method::from_type);
                 assert_eq!(declared, Some((method, is_second)));
+                assert_eq!(Method::from_name(&name), declared);
             }
         }
         assert_eq!(found, 27);

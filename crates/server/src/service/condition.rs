@@ -4,6 +4,7 @@
 //! address space does not show are called in the same way (§5.5.6), and the Methods of ShelvingState also with the
 //! ConditionId (§5.8.17).
 
+use crate::alarm::operation::GROUP_MEMBERSHIPS;
 use crate::alarm::{Method, Operation};
 use crate::authorization::Decisions;
 use crate::space::nodes::Nodes;
@@ -89,12 +90,11 @@ fn own_method(nodes: &Nodes, object: &NodeId, method: NodeIx) -> Option<(Option<
         return None;
     }
     let name = name.name.as_str();
-    if name == "GetGroupMemberships" {
+    if name == GROUP_MEMBERSHIPS {
         return Some((None, false));
     }
-    let plain = name.strip_suffix('2').unwrap_or(name);
-    let method = Method::ALL.into_iter().find(|method| method.name() == plain)?;
-    Some((Some(method), plain != name))
+    let (method, has_comment) = Method::from_name(name)?;
+    Some((Some(method), has_comment))
 }
 
 /// Whether the caller may call it: Call on the Method, and on the condition or, if that is not shown, on its source.

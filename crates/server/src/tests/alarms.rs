@@ -536,6 +536,43 @@ fn a_field_of_the_own_type_with_a_standard_name_is_another_field() {
     assert!(refused.unwrap_err().to_string().contains("is no field that"));
 }
 
+struct Calibrate;
+
+impl crate::callback::MethodHandler for Calibrate {
+    fn call(&self, _: &crate::callback::CallContext, _: Vec<Variant>) -> crate::callback::MethodCall {
+        crate::callback::MethodCall::Now(Err(StatusCode::BAD_DEVICE_FAILURE))
+    }
+}
+
+/// An instance that becomes an alarm answers its own Methods as before.
+#[test]
+fn an_instance_that_becomes_an_alarm_keeps_the_methods_of_the_application() {
+    use crate::space::NodeSpec;
+    use crate::space::build::Under;
+    use schema::ids::reference_type_ids as r;
+    let mut server = Server::new();
+    add(&server, variable(1, BuiltInType::Double, 20.0));
+    let (component, kind) = (NodeId::numeric(0, r::HAS_COMPONENT), add_type_with(&server, &[]));
+    let under = Under { parent: &SERVER, reference_type: &component, type_definition: Some(&kind) };
+    let instance = NodeSpec::object(alarm(1), QualifiedName::new(1, "Bound"));
+    server.space.add_instance(instance, under, &[], server.now.utc).unwrap();
+    let own = NodeId::string(1, "calibrate");
+    let under = Under { parent: &alarm(1), reference_type: &component, type_definition: None };
+    let method = NodeSpec::method(own.clone(), QualifiedName::new(1, "Calibrate"), None);
+    server.space.add_node(method, under, server.now.utc).unwrap();
+    server.space.set_method(&own, Arc::new(Calibrate)).unwrap();
+    let mut spec = level(1);
+    spec.is_bound = true;
+    server.space.add_condition(spec, server.now.utc).unwrap();
+    let mut client = server.session();
+    let called = call(&mut client, &mut server, alarm(1), own, Vec::new());
+    assert_eq!(called, StatusCode::BAD_DEVICE_FAILURE);
+    let acknowledge = server.space.child(&alarm(1), &QualifiedName::new(0, "Acknowledge")).unwrap();
+    let inputs = vec![ByteString::from(vec![1]).into(), LocalizedText::from("seen").into()];
+    let called = call(&mut client, &mut server, alarm(1), acknowledge, inputs);
+    assert_eq!(called, StatusCode::BAD_EVENT_ID_UNKNOWN);
+}
+
 /// Nobody writes the date again when it comes closer.
 #[test]
 fn dates_raise_alarms_when_their_time_comes() {

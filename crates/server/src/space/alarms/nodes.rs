@@ -1,7 +1,8 @@
 //! Conditions in the address space (Part 9 §5.5.2, §6): instances of their types, with their Variables and Methods.
 
-use crate::alarm::ConditionSpec;
 use crate::alarm::fields::{Field, optional_members};
+use crate::alarm::operation::GROUP_MEMBERSHIPS;
+use crate::alarm::{ConditionSpec, Method};
 use crate::callback::{CallContext, MethodCall, MethodHandler};
 use crate::event::FieldName;
 use crate::event::filter::Types;
@@ -56,6 +57,12 @@ impl ConditionNodes {
 /// A path in names without namespaces, as optional members of types are named.
 fn path_of(name: &FieldName) -> String {
     name.path().iter().map(|part| part.name.as_str()).collect::<Vec<_>>().join("/")
+}
+
+/// Whether a Method is one of conditions, by its path. Others are the application's.
+fn is_answered(path: &str) -> bool {
+    let name = path.strip_prefix("ShelvingState/").unwrap_or(path);
+    name == GROUP_MEMBERSHIPS || Method::from_name(name).is_some()
 }
 
 /// Deepest member of an instance; the bound guards against circles.
@@ -158,7 +165,7 @@ impl AddressSpace {
             }
             if let Ok(variable) = self.variable(&id) {
                 variables.insert(path, variable);
-            } else if self.node_class(&id) == Some(NodeClass::METHOD) {
+            } else if self.node_class(&id) == Some(NodeClass::METHOD) && is_answered(&path) {
                 self.set_method(&id, Arc::new(Answered))?;
             }
         }

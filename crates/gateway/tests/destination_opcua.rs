@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use taktwerk::history::{HistoryStore, MemoryStore, Order, Span};
+use taktwerk::history::{HistoryStore, MemoryStore, Order, ReadLimit, Span};
 use taktwerk::{RunningServer, Server};
 
 const LAST: u32 = 1000;
@@ -182,7 +182,7 @@ async fn values_go_into_a_history_with_their_times() {
         .await;
     let mut values = Vec::new();
     let key = "nsu=urn:example:up;s=Mirror/Count".into();
-    store.read(&key, Span::ALL, Order::Forward, usize::MAX, &mut values).unwrap();
+    store.read(&key, Span::ALL, Order::Forward, ReadLimit::NONE, &mut values).unwrap();
     let recorded: Vec<(i64, i64)> = values
         .iter()
         .filter(|value| value.status.is_good())

@@ -7,7 +7,7 @@ use std::time::Instant;
 use taktwerk_history::{Retention, SqliteStore};
 use taktwerk_server::history::aggregate::bound::Rules;
 use taktwerk_server::history::aggregate::{Aggregate, Configuration, Interval, compute};
-use taktwerk_server::history::{HistoryStore, HistoryValue, NodeKey, Order, Span};
+use taktwerk_server::history::{HistoryStore, HistoryValue, NodeKey, Order, ReadLimit, Span};
 use taktwerk_types::{StatusCode, UtcTime};
 
 const SECOND: i64 = 10_000_000;
@@ -70,7 +70,7 @@ fn main() {
     let store = open("one.db");
     let mut values = Vec::new();
     let start = Instant::now();
-    store.read(&key, Span::ALL, Order::Forward, 1_000_000, &mut values).unwrap();
+    store.read(&key, Span::ALL, Order::Forward, ReadLimit::count(1_000_000), &mut values).unwrap();
     println!(
         "read of 1 000 000 values from a file that was just opened: {}",
         per_second(values.len(), start)
@@ -79,7 +79,7 @@ fn main() {
     let store = open("one.db");
     let mut values = Vec::new();
     let start = Instant::now();
-    store.read(&key, Span::ALL, Order::Forward, usize::MAX, &mut values).unwrap();
+    store.read(&key, Span::ALL, Order::Forward, ReadLimit::NONE, &mut values).unwrap();
     let rules = Rules::new(false, Configuration::default());
     let mut sum = 0.0;
     for (minute, piece) in (0..).zip(values.chunks(60)) {

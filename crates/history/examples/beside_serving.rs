@@ -12,7 +12,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use taktwerk_history::{Retention, SqliteStore};
-use taktwerk_server::history::{HistoryStore, NodeKey, Order, Span};
+use taktwerk_server::history::{HistoryStore, NodeKey, Order, ReadLimit, Span};
 
 type Result<T> = core::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -107,7 +107,7 @@ fn recorded(file: &Path) -> Result<(f64, u64, f64)> {
     for number in (0..SIGNALS).step_by((SIGNALS / COUNTED) as usize) {
         let key = NodeKey::from(format!("nsu=urn:taktwerk:demo-server;i={}", 100_000 + number));
         let mut values = Vec::new();
-        store.read(&key, Span::ALL, Order::Forward, usize::MAX, &mut values)?;
+        store.read(&key, Span::ALL, Order::Forward, ReadLimit::NONE, &mut values)?;
         let good = values.iter().filter(|value| value.status.is_good()).count();
         lost += (values.len() - good) as u64;
         all += good;

@@ -1,5 +1,6 @@
 //! What every store of events has to do: what the one in memory does.
 
+use taktwerk_server::history::ReadLimit;
 use taktwerk_server::history::{
     EventCursor, HistoryStore, MemoryStore, NodeKey, Order, Perform, Span, StoredEvent,
 };
@@ -32,7 +33,7 @@ pub(crate) fn events_between(
     let span = Span { first: UtcTime::from_ticks(first), last: UtcTime::from_ticks(last) };
     loop {
         let mut batch = Vec::new();
-        store.read_events(&NODE.into(), span, order, after, page, &mut batch).unwrap();
+        store.read_events(&NODE.into(), span, order, after, ReadLimit::count(page), &mut batch).unwrap();
         let Some((last, _)) = batch.last() else { return found };
         after = Some(*last);
         found.extend(batch.into_iter().map(|(_, event)| event));
@@ -43,7 +44,7 @@ pub(crate) fn events_between(
 pub(crate) fn read_page(store: &dyn HistoryStore, order: Order, limit: usize) -> usize {
     let span = Span { first: UtcTime::from_ticks(2), last: UtcTime::from_ticks(15) };
     let mut batch = Vec::new();
-    store.read_events(&NODE.into(), span, order, None, limit, &mut batch).unwrap();
+    store.read_events(&NODE.into(), span, order, None, ReadLimit::count(limit), &mut batch).unwrap();
     batch.len()
 }
 

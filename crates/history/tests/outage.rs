@@ -15,7 +15,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use taktwerk::Server;
 use taktwerk::types::{UtcTime, Variant};
 use taktwerk_history::PostgresStore;
-use taktwerk_server::history::{HistoryStore, NodeKey, Order, Span};
+use taktwerk_server::history::{HistoryStore, NodeKey, Order, ReadLimit, Span};
 
 const VARIABLES: usize = 2_000;
 /// All variables are written at once: 20 000 values per second.
@@ -89,7 +89,7 @@ fn nothing_is_lost_while_postgres_is_away() {
     assert_eq!((counters.lost(), counters.recorded()), (0, all));
     for key in &keys {
         let mut values = Vec::new();
-        store.read(key, Span::ALL, Order::Forward, usize::MAX, &mut values).unwrap();
+        store.read(key, Span::ALL, Order::Forward, ReadLimit::NONE, &mut values).unwrap();
         let mut found: Vec<f64> = values.iter().filter_map(|value| Variant::as_f64(&value.value)).collect();
         assert!(values.iter().all(|value| value.status.is_good()), "{key} has marks of lost values");
         // The first one has the time at which it was made.

@@ -137,8 +137,8 @@ pub struct Limits {
     /// Values of one HistoryRead; the rest waits behind continuation points.
     pub history_values_max: usize,
     /// Raw values that one interval of an aggregate may have; beyond: Bad_QueryTooComplex. After three times as many in one
-    /// HistoryRead the rest waits behind continuation points. They are charged with 64 bytes each
-    /// while a worker thread reads.
+    /// HistoryRead the rest waits behind continuation points. They are charged with 64 bytes each,
+    /// and 8 MB for their texts and arrays, while a worker thread reads.
     pub history_raw_values_max: usize,
     /// Continuation points of HistoryRead per session (MaxHistoryContinuationPoints).
     pub history_continuation_points_max: u16,

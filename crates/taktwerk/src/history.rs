@@ -25,7 +25,7 @@
 pub use taktwerk_server::history::aggregate::{self, Aggregate};
 pub use taktwerk_server::history::{
     EventCursor, HistoryStore, HistoryValue, MemoryStore, Modification, ModifiedValue, NodeHistory, NodeKey,
-    Order, Perform, Rule, Span, StoreError, StoredEvent,
+    Order, Perform, ReadLimit, Rule, Span, StoreError, StoredEvent,
 };
 
 use core::sync::atomic::{AtomicU64, Ordering};

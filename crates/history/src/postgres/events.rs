@@ -1,10 +1,12 @@
 //! Events, one row each.
 
-use super::{limited, row};
+use super::{portion, row};
 use postgres::types::ToSql;
 use postgres::{Client, Row, Transaction};
 use std::time::SystemTime;
-use taktwerk_server::history::{EventCursor, Order, Perform, Sees, Span, StoredEvent, merge_event};
+use taktwerk_server::history::{
+    EventCursor, Order, Perform, ReadLimit, Sees, Span, StoredEvent, merge_event,
+};
 use taktwerk_types::{ByteString, StatusCode, UtcTime, Variant};
 
 /// Whose events: the ApplicationUri of the server and the node. Every server has a Server Object, so nodes alone do not tell
@@ -97,43 +99,31 @@ fn event(row: &Row) -> Result<Option<(EventCursor, StoredEvent)>, postgres::Erro
     }
 }
 
-/// Up to `limit` rows behind `after`.
+/// The rows behind `after`, until there are no more or `limit` is reached.
 pub(super) fn read(
     client: &mut Client,
     of: Of<'_>,
     span: Span,
     order: Order,
     after: Option<EventCursor>,
-    limit: usize,
+    limit: ReadLimit,
 ) -> Result<Vec<(EventCursor, StoredEvent)>, postgres::Error> {
     let (query, nowhere) = match order {
         Order::Forward => (
             "SELECT id, ticks, data FROM taktwerk_event WHERE server = $1 AND node = $2 AND ticks BETWEEN $3 AND $4 \
-             AND (ticks, id) > ($5, $6) ORDER BY ticks, id LIMIT $7",
+             AND (ticks, id) > ($5, $6) ORDER BY ticks, id",
             EventCursor { time: span.first, number: i64::MIN },
         ),
         Order::Backward => (
             "SELECT id, ticks, data FROM taktwerk_event WHERE server = $1 AND node = $2 AND ticks BETWEEN $3 AND $4 \
-             AND (ticks, id) < ($5, $6) ORDER BY ticks DESC, id DESC LIMIT $7",
+             AND (ticks, id) < ($5, $6) ORDER BY ticks DESC, id DESC",
             EventCursor { time: span.last, number: i64::MAX },
         ),
     };
-    let mut after = after.unwrap_or(nowhere);
-    let (first, last) = (span.first.ticks(), span.last.ticks());
-    let mut found = Vec::new();
-    // Fewer than the limit means that there are no more: for rows that are damaged, others are read.
-    while found.len() < limit {
-        let (ticks, wanted) = (after.time.ticks(), limited(limit - found.len()));
-        let parameters: [&(dyn ToSql + Sync); 7] =
-            [&of.server, &of.node, &first, &last, &ticks, &after.number, &wanted];
-        let rows = client.query(query, &parameters)?;
-        let Some(end) = rows.last() else { break };
-        after = EventCursor { number: end.try_get(0)?, time: UtcTime::from_ticks(end.try_get(1)?) };
-        for row in &rows {
-            found.extend(event(row)?);
-        }
-    }
-    Ok(found)
+    let after = after.unwrap_or(nowhere);
+    let (first, last, ticks) = (span.first.ticks(), span.last.ticks(), after.time.ticks());
+    let parameters: [&(dyn ToSql + Sync); 6] = [&of.server, &of.node, &first, &last, &ticks, &after.number];
+    portion::read(client, query, &parameters, limit, event)
 }
 
 /// The event of an id.

@@ -3,13 +3,14 @@
 //! Values are copied in batches. With the extension TimescaleDB the table of values is a hypertable. A connection that
 //! breaks is made again with the next batch; the recorder keeps values until then.
 //!
-//! - `events`: events; `row`: values as rows.
+//! - `events`: events; `row`: values as rows; `portion`: rows in portions, so that large ones are not all held.
 //!
 //! The calls block and must not be made on a thread of an asynchronous runtime.
 
 #[cfg(test)]
 mod database;
 mod events;
+mod portion;
 mod row;
 #[cfg(test)]
 mod tests;
@@ -26,8 +27,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use taktwerk_schema::{Annotation, HistoryUpdateType};
 use taktwerk_server::history::{
-    EventCursor, HistoryStore, HistoryValue, Modification, ModifiedValue, NodeKey, Order, Perform, Sees,
-    Span, StoreError, StoredEvent,
+    EventCursor, HistoryStore, HistoryValue, Modification, ModifiedValue, NodeKey, Order, Perform, ReadLimit,
+    Sees, Span, StoreError, StoredEvent,
 };
 use taktwerk_types::{ByteString, StatusCode, UtcTime, Variant};
 
@@ -233,7 +234,7 @@ fn mark_gaps(client: &mut Client, owner: &str) -> Result<(), postgres::Error> {
     let mut transaction = client.transaction()?;
     for row in rows {
         if let Some(ticks) = row.try_get::<_, Option<i64>>(1)? {
-            let source = UtcTime::from_ticks(ticks + 1);
+            let source = UtcTime::from_ticks(ticks.saturating_add(1));
             let status = StatusCode::BAD_DATA_LOST;
             let value = HistoryValue { source, server: source, status, value: Variant::Empty };
             put(&mut transaction, row.try_get(0)?, &value)?;
@@ -309,7 +310,7 @@ impl Writer {
     }
 }
 
-/// Up to `limit` rows, for the database.
+/// A number of rows, for the database.
 fn limited(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
@@ -358,7 +359,7 @@ impl HistoryStore for PostgresStore {
         node: &NodeKey,
         span: Span,
         order: Order,
-        limit: usize,
+        limit: ReadLimit,
         out: &mut Vec<HistoryValue>,
     ) -> Result<(), StoreError> {
         if span.is_empty() {
@@ -367,18 +368,14 @@ impl HistoryStore for PostgresStore {
         let direction = if order == Order::Forward { "ASC" } else { "DESC" };
         let query = format!(
             "SELECT {VALUE} FROM taktwerk_value WHERE node = (SELECT id FROM taktwerk_node WHERE key = $1) \
-             AND time >= $2 AND time <= $3 AND ticks BETWEEN $4 AND $5 ORDER BY time {direction}, ticks {direction} LIMIT $6"
+             AND time >= $2 AND time <= $3 AND ticks BETWEEN $4 AND $5 ORDER BY time {direction}, ticks {direction}"
         );
         let found = self.reading(|client| {
             let (first, last) = (row::time(span.first), row::time(span.last));
             let key: &str = node;
-            let parameters: [&(dyn ToSql + Sync); 6] =
-                [&key, &first, &last, &span.first.ticks(), &span.last.ticks(), &limited(limit)];
-            client
-                .query(&query, &parameters)?
-                .iter()
-                .map(|row| row::value(row, 0))
-                .collect::<Result<Vec<_>, _>>()
+            let parameters: [&(dyn ToSql + Sync); 5] =
+                [&key, &first, &last, &span.first.ticks(), &span.last.ticks()];
+            portion::read(client, &query, &parameters, limit, |row| row::value(row, 0).map(Some))
         })?;
         out.extend(found);
         Ok(())
@@ -390,27 +387,27 @@ impl HistoryStore for PostgresStore {
         span: Span,
         order: Order,
         skip: usize,
-        limit: usize,
+        limit: ReadLimit,
     ) -> Result<Vec<ModifiedValue>, StoreError> {
         let direction = if order == Order::Forward { "ASC" } else { "DESC" };
         let query = format!(
             "SELECT {VALUE}, changed_at, change, changed_by FROM taktwerk_modified WHERE node = (SELECT id FROM \
              taktwerk_node WHERE key = $1) AND ticks BETWEEN $2 AND $3 ORDER BY ticks {direction}, id {direction} \
-             LIMIT $4 OFFSET $5"
+             OFFSET $4"
         );
         self.reading(|client| {
             let key: &str = node;
-            let parameters: [&(dyn ToSql + Sync); 5] =
-                [&key, &span.first.ticks(), &span.last.ticks(), &limited(limit), &limited(skip)];
+            let parameters: [&(dyn ToSql + Sync); 4] =
+                [&key, &span.first.ticks(), &span.last.ticks(), &limited(skip)];
             let one = |row: &postgres::Row| {
                 let by = Modification {
                     time: UtcTime::from_ticks(row.try_get(6)?),
                     kind: HistoryUpdateType(row.try_get(7)?),
                     user: row.try_get::<_, &str>(8)?.into(),
                 };
-                Ok(ModifiedValue { value: row::value(row, 0)?, by })
+                Ok(Some(ModifiedValue { value: row::value(row, 0)?, by }))
             };
-            client.query(&query, &parameters)?.iter().map(one).collect()
+            portion::read(client, &query, &parameters, limit, one)
         })
     }
 
@@ -471,23 +468,22 @@ impl HistoryStore for PostgresStore {
         &self,
         node: &NodeKey,
         span: Span,
-        limit: usize,
+        limit: ReadLimit,
     ) -> Result<Vec<(UtcTime, Annotation)>, StoreError> {
         let query = "SELECT ticks, user_name, annotated_at, message FROM taktwerk_annotation WHERE node = (SELECT id \
-                     FROM taktwerk_node WHERE key = $1) AND ticks BETWEEN $2 AND $3 ORDER BY ticks LIMIT $4";
+                     FROM taktwerk_node WHERE key = $1) AND ticks BETWEEN $2 AND $3 ORDER BY ticks";
         self.reading(|client| {
             let key: &str = node;
-            let parameters: [&(dyn ToSql + Sync); 4] =
-                [&key, &span.first.ticks(), &span.last.ticks(), &limited(limit)];
+            let parameters: [&(dyn ToSql + Sync); 3] = [&key, &span.first.ticks(), &span.last.ticks()];
             let one = |row: &postgres::Row| {
                 let annotation = Annotation {
                     user_name: row.try_get::<_, &str>(1)?.into(),
                     annotation_time: UtcTime::from_ticks(row.try_get(2)?),
                     message: row.try_get::<_, &str>(3)?.into(),
                 };
-                Ok((UtcTime::from_ticks(row.try_get(0)?), annotation))
+                Ok(Some((UtcTime::from_ticks(row.try_get(0)?), annotation)))
             };
-            client.query(query, &parameters)?.iter().map(one).collect()
+            portion::read(client, query, &parameters, limit, one)
         })
     }
 
@@ -526,7 +522,7 @@ impl HistoryStore for PostgresStore {
         span: Span,
         order: Order,
         after: Option<EventCursor>,
-        limit: usize,
+        limit: ReadLimit,
         out: &mut Vec<(EventCursor, StoredEvent)>,
     ) -> Result<(), StoreError> {
         out.extend(self.reading(|client| events::read(client, self.of(node), span, order, after, limit))?);

@@ -62,7 +62,7 @@ fn by() -> Modification {
 
 fn all(store: &dyn HistoryStore, node: &NodeKey) -> Vec<HistoryValue> {
     let mut out = Vec::new();
-    store.read(node, Span::ALL, Order::Forward, usize::MAX, &mut out).unwrap();
+    store.read(node, Span::ALL, Order::Forward, ReadLimit::NONE, &mut out).unwrap();
     out
 }
 
@@ -139,8 +139,8 @@ fn it_does_what_the_one_in_memory_does_and_survives_a_restart() {
                         let order = if value_of % 2 == 0 { Order::Forward } else { Order::Backward };
                         let [one, other] = both.map(|store| {
                             let mut out = Vec::new();
-                            store.read(&key, span, order, 5, &mut out).unwrap();
-                            (out, store.read_modified(&key, span, order, 1, 5).unwrap())
+                            store.read(&key, span, order, ReadLimit::count(5), &mut out).unwrap();
+                            (out, store.read_modified(&key, span, order, 1, ReadLimit::count(5)).unwrap())
                         });
                         prop_assert_eq!(one, other);
                     }
@@ -173,7 +173,7 @@ fn a_database_that_is_away_is_an_error_that_says_so_and_nothing_that_was_stored_
         assert!(error.message.starts_with("PostgreSQL: "), "{error}");
     }
     let mut nothing = Vec::new();
-    assert!(store.read(&key, Span::ALL, Order::Forward, 10, &mut nothing).is_err());
+    assert!(store.read(&key, Span::ALL, Order::Forward, ReadLimit::count(10), &mut nothing).is_err());
     server.go_on();
     // The recorder tries a batch that failed again and again.
     let mut tries = 0;

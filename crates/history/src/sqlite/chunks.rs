@@ -1,9 +1,10 @@
 //! Chunks of a Variable: they do not overlap, and each holds up to [`CHUNK_LEN`] values in the order of their times.
 
-use super::{CHUNK_LEN, lost};
+use super::{CHUNK_BYTES, CHUNK_LEN, lost};
 use crate::chunk;
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use taktwerk_server::history::{HistoryValue, Order, Span};
+use taktwerk_server::account::HeapSize;
+use taktwerk_server::history::{HistoryValue, Order, ReadLimit, Span};
 use taktwerk_types::UtcTime;
 
 /// A row.
@@ -38,16 +39,16 @@ impl Found {
 
 const COLUMNS: &str = "SELECT id, first, last, count, data FROM chunk";
 
-/// Appends up to `limit` values of a span, in order.
+/// Appends values of a span, in order, until there are no more or `limit` is reached.
 pub(super) fn read(
     connection: &Connection,
     node: u32,
     span: Span,
     order: Order,
-    limit: usize,
+    mut limit: ReadLimit,
     out: &mut Vec<HistoryValue>,
 ) -> Result<(), rusqlite::Error> {
-    if span.is_empty() || limit == 0 {
+    if span.is_empty() || limit.is_reached() {
         return Ok(());
     }
     let (first, last) = (span.first.ticks(), span.last.ticks());
@@ -62,7 +63,6 @@ pub(super) fn read(
     };
     let mut statement = connection.prepare_cached(&query)?;
     let mut rows = statement.query(params![node, first, last])?;
-    let end = out.len().saturating_add(limit);
     let mut values = Vec::new();
     while let Some(row) = rows.next()? {
         let found = Found::of(row)?;
@@ -72,6 +72,7 @@ pub(super) fn read(
                 Order::Backward => break,
             }
         }
+        let before = out.len();
         let is_inside = found.first >= first && found.last <= last;
         if is_inside && order == Order::Forward {
             found.decode(node, out);
@@ -84,8 +85,16 @@ pub(super) fn read(
                 Order::Backward => out.extend(values.drain(..).rev()),
             }
         }
-        if out.len() >= end {
-            out.truncate(end);
+        let mut given = before;
+        for value in out.iter().skip(before) {
+            if limit.is_reached() {
+                break;
+            }
+            limit.give(value);
+            given += 1;
+        }
+        out.truncate(given);
+        if limit.is_reached() {
             break;
         }
     }
@@ -102,72 +111,62 @@ pub(super) fn sort(values: &mut Vec<HistoryValue>) {
     values.dedup_by_key(|value| value.source);
 }
 
-/// Joins two sorted lists and appends up to `limit` values; at the same time `newer` counts.
+/// Joins two sorted lists and appends values until `limit` is reached; at the same time `newer` counts.
 pub(super) fn merge(
     older: Vec<HistoryValue>,
     newer: Vec<HistoryValue>,
     order: Order,
-    limit: usize,
+    limit: ReadLimit,
     out: &mut Vec<HistoryValue>,
 ) {
     let (mut older, mut newer) = (older.into_iter().peekable(), newer.into_iter().peekable());
-    let end = out.len().saturating_add(limit);
-    while out.len() < end {
-        let next = match (older.peek(), newer.peek()) {
-            (None, None) => break,
-            (Some(_), None) => older.next(),
-            (None, Some(_)) => newer.next(),
-            (Some(one), Some(other)) if one.source == other.source => {
-                older.next();
+    let next = core::iter::from_fn(|| match (older.peek(), newer.peek()) {
+        (None, None) => None,
+        (Some(_), None) => older.next(),
+        (None, Some(_)) => newer.next(),
+        (Some(one), Some(other)) if one.source == other.source => {
+            older.next();
+            newer.next()
+        }
+        (Some(one), Some(other)) => {
+            if (one.source < other.source) == (order == Order::Forward) {
+                older.next()
+            } else {
                 newer.next()
             }
-            (Some(one), Some(other)) => {
-                if (one.source < other.source) == (order == Order::Forward) {
-                    older.next()
-                } else {
-                    newer.next()
-                }
-            }
-        };
-        out.extend(next);
-    }
+        }
+    });
+    out.extend(limit.of(next));
 }
 
-/// Adds values of a Variable, in any order.
+/// Adds values of a Variable, in any order. They go into one chunk after the other: times can lie as far apart as a client
+/// likes, and with them all chunks of the Variable in between.
 pub(super) fn add(
     connection: &Connection,
     node: u32,
     mut values: Vec<HistoryValue>,
 ) -> Result<(), rusqlite::Error> {
     sort(&mut values);
-    let (Some(first), Some(last)) = (values.first(), values.last()) else { return Ok(()) };
-    let (first, last) = (first.source.ticks(), last.source.ticks());
-    // The chunks that the values fall into, or the last one if there is room in it.
-    let mut found: Vec<Found> = {
-        let query = format!("{COLUMNS} WHERE node = ? AND first <= ? AND last >= ? ORDER BY first");
-        let mut statement = connection.prepare_cached(&query)?;
-        let rows = statement.query_map(params![node, last, first], Found::of)?;
-        rows.collect::<Result<_, _>>()?
-    };
-    if found.is_empty()
-        && let Some(before) = before(connection, node, first)?
-        && before.count as usize + values.len() <= CHUNK_LEN
-    {
-        found.push(before);
+    while let Some(time) = values.first().map(|value| value.source.ticks()) {
+        let end = next_first(connection, node, time)?;
+        let here = values.partition_point(|value| end.is_none_or(|end| value.source.ticks() < end));
+        let behind = values.split_off(here);
+        // The chunk that they fall into, or the one before them if there is room in it.
+        let has_room =
+            |found: &Found| found.count as usize + here <= CHUNK_LEN && found.data.len() <= CHUNK_BYTES / 2;
+        match before(connection, node, time)?.filter(|found| time <= found.last || has_room(found)) {
+            None => insert(connection, node, &values)?,
+            Some(found) => {
+                let (mut old, mut all) = (Vec::new(), Vec::new());
+                found.decode(node, &mut old);
+                merge(old, values, Order::Forward, ReadLimit::NONE, &mut all);
+                remove(connection, found.id)?;
+                insert(connection, node, &all)?;
+            }
+        }
+        values = behind;
     }
-    if found.is_empty() {
-        return insert(connection, node, &values);
-    }
-    let mut old = Vec::new();
-    for found in &found {
-        found.decode(node, &mut old);
-    }
-    let mut all = Vec::with_capacity(old.len() + values.len());
-    merge(old, values, Order::Forward, usize::MAX, &mut all);
-    for found in found {
-        remove(connection, found.id)?;
-    }
-    insert(connection, node, &all)
+    Ok(())
 }
 
 /// The chunk that a time falls into, or the last one that begins before it.
@@ -205,9 +204,28 @@ pub(super) fn insert(
     let query = "INSERT INTO chunk (node, first, last, count, data) VALUES (?, ?, ?, ?, ?)";
     let mut statement = connection.prepare_cached(query)?;
     for piece in values.chunks(values.len().div_ceil(pieces).max(1)) {
-        let (Some(first), Some(last)) = (piece.first(), piece.last()) else { continue };
-        let (first, last) = (first.source.ticks(), last.source.ticks());
-        statement.execute(params![node, first, last, piece.len() as i64, chunk::encode(piece)])?;
+        for piece in small(piece, |value| value.heap_size(), CHUNK_BYTES) {
+            let (Some(first), Some(last)) = (piece.first(), piece.last()) else { continue };
+            let (first, last) = (first.source.ticks(), last.source.ticks());
+            statement.execute(params![node, first, last, piece.len() as i64, chunk::encode(piece)])?;
+        }
     }
     Ok(())
+}
+
+/// Cuts a list into pieces that end with the one with which they have so many bytes.
+pub(super) fn small<T>(
+    list: &[T],
+    bytes: impl Fn(&T) -> usize + Clone,
+    max: usize,
+) -> impl Iterator<Item = &[T]> + Clone {
+    let mut sum = 0usize;
+    list.split_inclusive(move |one| {
+        sum = sum.saturating_add(bytes(one));
+        let is_last = sum >= max;
+        if is_last {
+            sum = 0;
+        }
+        is_last
+    })
 }

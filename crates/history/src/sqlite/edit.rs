@@ -5,7 +5,7 @@ use crate::chunk;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use std::collections::BTreeMap;
 use taktwerk_schema::{Annotation, HistoryUpdateType};
-use taktwerk_server::history::{HistoryValue, Modification, ModifiedValue, Order, Perform, Span};
+use taktwerk_server::history::{HistoryValue, Modification, ModifiedValue, Order, Perform, ReadLimit, Span};
 use taktwerk_types::{StatusCode, UtcTime};
 
 /// A Variable whose history is being changed. All its values are in chunks.
@@ -185,7 +185,7 @@ pub(super) fn read_modified(
     span: Span,
     order: Order,
     skip: usize,
-    limit: usize,
+    mut limit: ReadLimit,
 ) -> Result<Vec<ModifiedValue>, rusqlite::Error> {
     let direction = if order == Order::Forward { "ASC" } else { "DESC" };
     let query = format!(
@@ -193,11 +193,14 @@ pub(super) fn read_modified(
          ORDER BY time {direction}, id {direction} LIMIT ? OFFSET ?"
     );
     let mut statement = connection.prepare_cached(&query)?;
-    let (limit, skip) = (limited(limit), limited(skip));
-    let parameters = params![node, span.first.ticks(), span.last.ticks(), limit, skip];
+    let parameters =
+        params![node, span.first.ticks(), span.last.ticks(), limited(limit.count), limited(skip)];
     let mut rows = statement.query(parameters)?;
     let mut out = Vec::new();
     while let Some(row) = rows.next()? {
+        if limit.is_reached() {
+            break;
+        }
         let data: Vec<u8> = row.get(3)?;
         let mut values = Vec::new();
         if let Err(error) = chunk::decode(&data, &mut values) {
@@ -208,7 +211,11 @@ pub(super) fn read_modified(
             kind: HistoryUpdateType(row.get(1)?),
             user: row.get::<_, String>(2)?.into(),
         };
-        out.extend(values.into_iter().map(|value| ModifiedValue { value, by: by.clone() }));
+        for value in values {
+            let value = ModifiedValue { value, by: by.clone() };
+            limit.give(&value);
+            out.push(value);
+        }
     }
     Ok(out)
 }
@@ -217,12 +224,12 @@ pub(super) fn annotations(
     connection: &Connection,
     node: u32,
     span: Span,
-    limit: usize,
+    limit: ReadLimit,
 ) -> Result<Vec<(UtcTime, Annotation)>, rusqlite::Error> {
     let query = "SELECT time, user, at, message FROM annotation WHERE node = ? AND time BETWEEN ? AND ? \
                  ORDER BY time LIMIT ?";
     let mut statement = connection.prepare_cached(query)?;
-    let parameters = params![node, span.first.ticks(), span.last.ticks(), limited(limit)];
+    let parameters = params![node, span.first.ticks(), span.last.ticks(), limited(limit.count)];
     let rows = statement.query_map(parameters, |row| {
         let annotation = Annotation {
             user_name: row.get::<_, String>(1)?.as_str().into(),
@@ -231,7 +238,17 @@ pub(super) fn annotations(
         };
         Ok((UtcTime::from_ticks(row.get(0)?), annotation))
     })?;
-    rows.collect()
+    let mut left = limit;
+    let mut out = Vec::new();
+    for one in rows {
+        let one = one?;
+        left.give(&one);
+        out.push(one);
+        if left.is_reached() {
+            break;
+        }
+    }
+    Ok(out)
 }
 
 /// A number of rows for SQLite.

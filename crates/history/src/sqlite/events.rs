@@ -1,7 +1,9 @@
 //! Events, one row each.
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
-use taktwerk_server::history::{EventCursor, Order, Perform, Sees, Span, StoredEvent, merge_event};
+use taktwerk_server::history::{
+    EventCursor, Order, Perform, ReadLimit, Sees, Span, StoredEvent, merge_event,
+};
 use taktwerk_types::{ByteString, StatusCode, UtcTime};
 
 /// Files that were made before there were events get the table when they are opened.
@@ -46,7 +48,7 @@ pub(super) fn read(
     span: Span,
     order: Order,
     after: Option<EventCursor>,
-    limit: usize,
+    mut limit: ReadLimit,
 ) -> Result<Vec<(EventCursor, StoredEvent)>, rusqlite::Error> {
     let (query, nowhere) = match order {
         Order::Forward => (
@@ -66,13 +68,16 @@ pub(super) fn read(
     let rows = statement.query_map(params![node, first, last, after.time.ticks(), after.number], row)?;
     let mut found = Vec::new();
     for one in rows {
-        // Rows are read one by one. Fewer than the limit means that there are no more, whether some were damaged or not.
-        if found.len() >= limit {
+        // Rows are read one by one. If the limit is not reached there are no more, whether some were damaged or not.
+        if limit.is_reached() {
             break;
         }
         let (cursor, data) = one?;
         match StoredEvent::from_bytes(&data) {
-            Ok(event) => found.push((cursor, event)),
+            Ok(event) => {
+                limit.give(&event);
+                found.push((cursor, event));
+            }
             Err(error) => tracing::error!(event = cursor.number, %error, "history: an event is damaged"),
         }
     }

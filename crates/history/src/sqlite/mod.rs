@@ -22,14 +22,21 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::yield_now;
 use taktwerk_schema::Annotation;
+use taktwerk_server::account::HeapSize;
 use taktwerk_server::history::{
-    EventCursor, HistoryStore, HistoryValue, Modification, ModifiedValue, NodeKey, Order, Perform, Sees,
-    Span, StoreError, StoredEvent,
+    EventCursor, HistoryStore, HistoryValue, Modification, ModifiedValue, NodeKey, Order, Perform, ReadLimit,
+    Sees, Span, StoreError, StoredEvent,
 };
 use taktwerk_types::{ByteString, StatusCode, UtcTime, Variant};
 
 /// Values of a full chunk.
 const CHUNK_LEN: usize = 1_024;
+/// Bytes of the values of a full chunk, beside the values themselves: arrays and texts. Those of a chunk are read together.
+const CHUNK_BYTES: usize = 1 << 20;
+/// Bytes that arrays and texts take in memory before all values are put into chunks.
+const PENDING_BYTES_MAX: usize = 64 << 20;
+/// Bytes of arrays and texts in a row of a batch.
+const BATCH_BYTES: usize = 8 << 20;
 /// Values that are held in memory before all of them are put into chunks.
 const PENDING_MAX: usize = 4 << 20;
 /// Batches after which all values are put into chunks: at one batch per half second, ten minutes.
@@ -77,6 +84,7 @@ struct Inner {
     /// Values that are in batches but not in chunks, by Variable.
     pending: BTreeMap<u32, Pending>,
     pending_len: usize,
+    pending_bytes: usize,
     /// Variables that have enough of them for a chunk.
     full: VecDeque<u32>,
     /// The keys by number as the recorder has them, and the number that was found last: values come in the same order again
@@ -93,7 +101,15 @@ struct Inner {
 #[derive(Default)]
 struct Pending {
     values: Vec<HistoryValue>,
+    /// What they own.
+    bytes: usize,
     first_batch: i64,
+}
+
+impl Pending {
+    fn is_full(&self, node: u32) -> bool {
+        self.values.len() >= full_len(node) || self.bytes >= CHUNK_BYTES
+    }
 }
 
 /// Values of a Variable that are put into a chunk.
@@ -124,6 +140,7 @@ impl SqliteStore {
             nodes: BTreeMap::new(),
             pending: BTreeMap::new(),
             pending_len: 0,
+            pending_bytes: 0,
             full: VecDeque::new(),
             keys: Vec::new(),
             last_node: 0,
@@ -283,8 +300,11 @@ impl Inner {
                     if pending.values.is_empty() {
                         pending.first_batch = id;
                     }
+                    let bytes = value.heap_size();
                     pending.values.push(value);
+                    pending.bytes += bytes;
                     self.pending_len += 1;
+                    self.pending_bytes += bytes;
                 }
             }
             if self.last_batch == 0 {
@@ -296,7 +316,7 @@ impl Inner {
                 self.first_batch = self.last_batch + 1;
             }
         }
-        let is_full = |(node, pending): &(&u32, &Pending)| pending.values.len() >= full_len(**node);
+        let is_full = |(node, pending): &(&u32, &Pending)| pending.is_full(**node);
         self.full = self.pending.iter().filter(is_full).map(|(node, _)| *node).collect();
         if recorded.is_empty() {
             return Ok(());
@@ -346,7 +366,9 @@ impl Inner {
         new: &[(u32, &str)],
     ) -> Result<(), rusqlite::Error> {
         let first = self.last_batch + 1;
-        let batches = || (first..).zip(values.chunks(BATCH_LEN));
+        let rows = values.chunks(BATCH_LEN);
+        let rows = rows.flat_map(|row| chunks::small(row, |(_, value)| value.heap_size(), BATCH_BYTES));
+        let batches = || (first..).zip(rows.clone());
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         for (id, key) in new {
             transaction.execute("INSERT INTO node (id, key) VALUES (?, ?)", params![id, key])?;
@@ -392,8 +414,12 @@ impl Inner {
             if pending.values.is_empty() {
                 pending.first_batch = id;
             }
+            let bytes = value.heap_size();
+            let was_full = pending.is_full(*node);
             pending.values.push((*value).clone());
-            if pending.values.len() == full_len(*node) {
+            pending.bytes += bytes;
+            self.pending_bytes += bytes;
+            if !was_full && pending.is_full(*node) {
                 full.push(*node);
             }
         }
@@ -404,9 +430,10 @@ impl Inner {
     /// The Variables whose values are put into chunks behind a batch of so many values.
     fn due(&mut self, added: usize) -> Vec<u32> {
         let batches = self.last_batch - self.first_batch;
-        if self.pending_len > PENDING_MAX || batches >= BATCHES_MAX {
+        let is_much = self.pending_len > PENDING_MAX || self.pending_bytes > PENDING_BYTES_MAX;
+        if is_much || batches >= BATCHES_MAX {
             let oldest = self.last_batch - BATCHES_MAX / 2;
-            let is_due = |pending: &Pending| self.pending_len > PENDING_MAX || pending.first_batch <= oldest;
+            let is_due = |pending: &Pending| is_much || pending.first_batch <= oldest;
             return self.pending.iter().filter(|(_, one)| is_due(one)).map(|(node, _)| *node).collect();
         }
         let mut portion = (2 * added).max(PORTION_MIN);
@@ -420,9 +447,9 @@ impl Inner {
             has_room
         };
         while let Some(node) = self.full.front().copied() {
-            let len = self.pending.get(&node).map_or(0, |pending| pending.values.len());
             // It may have been put into chunks meanwhile, because its values were old.
-            if len >= full_len(node) && !take(node, len) {
+            let full = self.pending.get(&node).filter(|pending| pending.is_full(node));
+            if full.is_some_and(|pending| !take(node, pending.values.len())) {
                 break;
             }
             self.full.pop_front();
@@ -464,11 +491,17 @@ impl Inner {
         transaction.commit()?;
         self.first_batch = first;
         for node in nodes {
-            if let Some(pending) = self.pending.remove(node) {
-                self.pending_len -= pending.values.len();
-            }
+            self.forget(*node);
         }
         Ok(())
+    }
+
+    /// The values of a Variable are in chunks.
+    fn forget(&mut self, node: u32) {
+        if let Some(pending) = self.pending.remove(&node) {
+            self.pending_len -= pending.values.len();
+            self.pending_bytes -= pending.bytes;
+        }
     }
 
     fn retain(&mut self, retention: Retention, now: UtcTime) -> Result<u64, rusqlite::Error> {
@@ -570,7 +603,7 @@ impl HistoryStore for SqliteStore {
         node: &NodeKey,
         span: Span,
         order: Order,
-        limit: usize,
+        limit: ReadLimit,
         out: &mut Vec<HistoryValue>,
     ) -> Result<(), StoreError> {
         // First what is in memory: what goes into a chunk meanwhile is found twice, and not missed.
@@ -581,18 +614,37 @@ impl HistoryStore for SqliteStore {
             let inside = pending.iter().filter(|value| span.contains(value.source));
             (id, inside.cloned().collect::<Vec<_>>())
         };
-        let mut found = Vec::new();
-        self.reading(|connection| chunks::read(connection, id, span, order, limit, &mut found))?;
-        if pending.is_empty() && out.is_empty() {
-            *out = found;
-            return Ok(());
-        }
         chunks::sort(&mut pending);
         if order == Order::Backward {
             pending.reverse();
         }
-        chunks::merge(found, pending, order, limit, out);
-        Ok(())
+        let (mut span, mut limit) = (span, limit);
+        loop {
+            let mut found = Vec::new();
+            self.reading(|connection| chunks::read(connection, id, span, order, limit, &mut found))?;
+            // Behind the last one there may be more in chunks.
+            let edge = found.last().map(|last| last.source).filter(|_| limit.behind(&found).is_reached());
+            let is_before = |value: &HistoryValue| match (edge, order) {
+                (None, _) => true,
+                (Some(edge), Order::Forward) => value.source <= edge,
+                (Some(edge), Order::Backward) => value.source >= edge,
+            };
+            let behind = pending.split_off(pending.partition_point(is_before));
+            let before = out.len();
+            chunks::merge(found, core::mem::replace(&mut pending, behind), order, limit, out);
+            // It is not reached yet if smaller values in memory have replaced some in chunks.
+            limit = limit.behind(out.iter().skip(before));
+            let Some(edge) = edge.filter(|_| !limit.is_reached()) else { return Ok(()) };
+            match order {
+                Order::Forward => span.first = UtcTime::from_ticks(edge.ticks().saturating_add(1)),
+                Order::Backward => span.last = UtcTime::from_ticks(edge.ticks().saturating_sub(1)),
+            }
+            if !span.contains(if order == Order::Forward { span.first } else { span.last })
+                || edge == UtcTime::MAX
+            {
+                return Ok(());
+            }
+        }
     }
 
     fn append_events(&self, node: &NodeKey, events: &[StoredEvent]) -> Result<(), StoreError> {
@@ -605,7 +657,7 @@ impl HistoryStore for SqliteStore {
         span: Span,
         order: Order,
         after: Option<EventCursor>,
-        limit: usize,
+        limit: ReadLimit,
         out: &mut Vec<(EventCursor, StoredEvent)>,
     ) -> Result<(), StoreError> {
         out.extend(self.reading(|connection| events::read(connection, node, span, order, after, limit))?);
@@ -637,7 +689,7 @@ impl HistoryStore for SqliteStore {
         span: Span,
         order: Order,
         skip: usize,
-        limit: usize,
+        limit: ReadLimit,
     ) -> Result<Vec<ModifiedValue>, StoreError> {
         let Some(id) = self.lock().nodes.get(node).copied() else { return Ok(Vec::new()) };
         self.reading(|connection| edit::read_modified(connection, id, span, order, skip, limit))
@@ -665,7 +717,7 @@ impl HistoryStore for SqliteStore {
         &self,
         node: &NodeKey,
         span: Span,
-        limit: usize,
+        limit: ReadLimit,
     ) -> Result<Vec<(UtcTime, Annotation)>, StoreError> {
         let Some(id) = self.lock().nodes.get(node).copied() else { return Ok(Vec::new()) };
         self.reading(|connection| edit::annotations(connection, id, span, limit))
@@ -725,9 +777,7 @@ impl Inner {
         if known.is_none() {
             self.nodes.insert(Arc::clone(node), id);
         }
-        if let Some(pending) = self.pending.remove(&id) {
-            self.pending_len -= pending.values.len();
-        }
+        self.forget(id);
         Ok(result)
     }
 }

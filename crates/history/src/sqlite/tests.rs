@@ -23,7 +23,7 @@ fn key(number: u8) -> NodeKey {
 
 fn all(store: &dyn HistoryStore, node: &NodeKey) -> Vec<HistoryValue> {
     let mut out = Vec::new();
-    store.read(node, Span::ALL, Order::Forward, usize::MAX, &mut out).unwrap();
+    store.read(node, Span::ALL, Order::Forward, ReadLimit::NONE, &mut out).unwrap();
     out
 }
 
@@ -95,11 +95,11 @@ proptest! {
                     let span = Span { first: time(from), last: time(to) };
                     let order = if forward { Order::Forward } else { Order::Backward };
                     let (mut one, mut other) = (Vec::new(), Vec::new());
-                    store.read(&key(node), span, order, limit, &mut one).unwrap();
-                    model.read(&key(node), span, order, limit, &mut other).unwrap();
+                    store.read(&key(node), span, order, ReadLimit::count(limit), &mut one).unwrap();
+                    model.read(&key(node), span, order, ReadLimit::count(limit), &mut other).unwrap();
                     prop_assert_eq!(one, other);
-                    let one = store.read_modified(&key(node), span, order, 1, limit).unwrap();
-                    let other = model.read_modified(&key(node), span, order, 1, limit).unwrap();
+                    let one = store.read_modified(&key(node), span, order, 1, ReadLimit::count(limit)).unwrap();
+                    let other = model.read_modified(&key(node), span, order, 1, ReadLimit::count(limit)).unwrap();
                     prop_assert_eq!(one, other);
                 }
                 Step::Seal => {
@@ -138,7 +138,7 @@ fn many_values_are_cut_into_chunks_and_batches_go() {
     assert_eq!(rows("SELECT count(*) FROM batch"), 0);
     assert_eq!(all(&store, &key(1)), found);
     let mut last = Vec::new();
-    store.read(&key(1), Span::ALL, Order::Backward, 3, &mut last).unwrap();
+    store.read(&key(1), Span::ALL, Order::Backward, ReadLimit::count(3), &mut last).unwrap();
     assert_eq!(last, found.iter().rev().take(3).cloned().collect::<Vec<_>>());
 }
 
@@ -243,9 +243,9 @@ fn annotations_are_kept() {
     assert_eq!(annotate(Perform::Insert, "a"), StatusCode::GOOD_ENTRY_INSERTED);
     assert_eq!(annotate(Perform::Insert, "a"), StatusCode::BAD_ENTRY_EXISTS);
     assert_eq!(annotate(Perform::Update, "b"), StatusCode::GOOD_ENTRY_REPLACED);
-    assert_eq!(store.annotations(&key(1), Span::ALL, 10).unwrap(), [annotation("b")]);
+    assert_eq!(store.annotations(&key(1), Span::ALL, ReadLimit::count(10)).unwrap(), [annotation("b")]);
     assert_eq!(annotate(Perform::Remove, "b"), StatusCode::GOOD);
-    assert!(store.annotations(&key(1), Span::ALL, 10).unwrap().is_empty());
+    assert!(store.annotations(&key(1), Span::ALL, ReadLimit::count(10)).unwrap().is_empty());
 }
 
 #[test]
@@ -289,8 +289,92 @@ fn chunks_of_variables_that_are_written_together_are_not_all_made_at_once() {
     assert!((1..=PORTION_MIN + CHUNK_LEN).contains(&most), "{most} values at once");
     assert!(before < 300 * 250, "{before} values are left");
     let mut values = Vec::new();
-    store.read(&keys[299], Span::ALL, Order::Forward, usize::MAX, &mut values).unwrap();
+    store.read(&keys[299], Span::ALL, Order::Forward, ReadLimit::NONE, &mut values).unwrap();
     assert_eq!(values.len(), 1_100);
     store.close().unwrap();
     assert_eq!(store.lock().pending_len, 0);
+}
+
+fn text(at: i64, len: usize) -> HistoryValue {
+    HistoryValue { value: format!("{at:0>len$}").as_str().into(), ..value(at, 0.0) }
+}
+
+/// Chunks and batches are read and written as a whole, and what is not in chunks is held in memory.
+#[test]
+fn large_values_make_short_chunks_and_are_not_held_in_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    let written: Vec<HistoryValue> = (0..400).map(|at| text(at, 100_000)).collect();
+    for batch in written.chunks(100) {
+        append(&store, 1, batch.iter().cloned());
+        let inner = store.lock();
+        assert!(inner.pending_bytes < 2 * CHUNK_BYTES, "{}", inner.pending_bytes);
+        assert_eq!(inner.pending_bytes, inner.pending.values().map(|pending| pending.bytes).sum::<usize>());
+    }
+    let row =
+        |query: &str| -> i64 { store.lock().connection.query_row(query, [], |row| row.get(0)).unwrap() };
+    assert!(row("SELECT max(length(data)) FROM chunk") < 2 * CHUNK_BYTES as i64);
+    assert!(row("SELECT coalesce(max(length(data)), 0) FROM batch") < 2 * BATCH_BYTES as i64);
+    assert_eq!(all(&store, &key(1)), written);
+    // Values in chunks, and those of the same time in memory, which replace them and are small.
+    append(&store, 1, (100..110).map(|at| value(at, 1.0)));
+    let expected: Vec<HistoryValue> = written
+        .iter()
+        .map(|one| one.clone())
+        .enumerate()
+        .map(|(at, one)| match at {
+            100..110 => value(at as i64, 1.0),
+            _ => one,
+        })
+        .collect();
+    for order in [Order::Forward, Order::Backward] {
+        let (mut found, mut span) = (Vec::new(), Span::ALL);
+        loop {
+            let (before, limit) = (found.len(), ReadLimit { count: 1_000, bytes: 1_000_000 });
+            store.read(&key(1), span, order, limit, &mut found).unwrap();
+            assert!(found.len() - before <= 20, "{}", found.len() - before);
+            if !limit.behind(&found[before..]).is_reached() {
+                break;
+            }
+            let last = found.last().unwrap().source.ticks();
+            match order {
+                Order::Forward => span.first = UtcTime::from_ticks(last + 1),
+                Order::Backward => span.last = UtcTime::from_ticks(last - 1),
+            }
+        }
+        if order == Order::Backward {
+            found.reverse();
+        }
+        assert!(found == expected, "{order:?}");
+    }
+}
+
+/// A client chooses the source times of what it writes.
+#[test]
+fn values_that_lie_far_apart_do_not_open_what_lies_between() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    let seal = || {
+        let mut inner = store.lock();
+        let all: Vec<u32> = inner.pending.keys().copied().collect();
+        inner.seal(&all).unwrap();
+    };
+    for batch in 0..10i64 {
+        append(&store, 1, (0..1_000).map(|at| value(batch * 1_000 + at, at as f64)));
+        seal();
+    }
+    let ids = || -> Vec<i64> {
+        let inner = store.lock();
+        let mut query = inner.connection.prepare("SELECT id FROM chunk ORDER BY id").unwrap();
+        query.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
+    };
+    let before = ids();
+    append(&store, 1, [value(-5, 1.0), value(5_500, -1.0), value(20_000, 2.0)]);
+    seal();
+    let kept = ids().iter().filter(|id| before.contains(id)).count();
+    assert!(kept >= before.len() - 2, "{kept} of {}", before.len());
+    let found = all(&store, &key(1));
+    assert_eq!(found.len(), 10_002);
+    assert!(found.windows(2).all(|pair| pair[0].source < pair[1].source));
+    assert_eq!((&found[0], &found[5_501]), (&value(-5, 1.0), &value(5_500, -1.0)));
 }

@@ -1,5 +1,6 @@
 //! An event as it is kept: all its fields.
 
+use crate::account::{HeapSize, allocation};
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{
     ByteString, Decode, DecodeError, DecodeLimits, Decoder, Encode, NodeId, QualifiedName, UtcTime, Variant,
@@ -12,6 +13,15 @@ pub struct StoredEvent {
     pub condition: Option<NodeId>,
     /// All its fields: the browse path of each from the EventType, and its value.
     pub fields: Vec<(Vec<QualifiedName>, Variant)>,
+}
+
+impl HeapSize for StoredEvent {
+    fn heap_size(&self) -> usize {
+        let fields =
+            self.fields.iter().map(|(path, value)| path.heap_size().saturating_add(value.heap_size()));
+        let list = allocation(self.fields.capacity() * size_of::<(Vec<QualifiedName>, Variant)>());
+        fields.fold(list.saturating_add(self.condition.heap_size()), usize::saturating_add)
+    }
 }
 
 impl StoredEvent {

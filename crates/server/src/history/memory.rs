@@ -2,9 +2,10 @@
 
 use super::event::StoredEvent;
 use super::store::{
-    EventCursor, HistoryStore, HistoryValue, Modification, ModifiedValue, NodeKey, Order, Perform, Sees,
-    Span, StoreError, merge_event,
+    EventCursor, HistoryStore, HistoryValue, Modification, ModifiedValue, NodeKey, Order, Perform, ReadLimit,
+    Sees, Span, StoreError, merge_event,
 };
+use crate::account::HeapSize;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use taktwerk_schema::{Annotation, HistoryUpdateType};
@@ -71,16 +72,16 @@ impl Series {
 }
 
 /// Takes from an iterator from its front or its end.
-fn take<T>(
+fn take<T: HeapSize>(
     iter: impl DoubleEndedIterator<Item = T>,
     order: Order,
     skip: usize,
-    limit: usize,
-    each: impl FnMut(T),
+    limit: ReadLimit,
+    out: &mut Vec<T>,
 ) {
     match order {
-        Order::Forward => iter.skip(skip).take(limit).for_each(each),
-        Order::Backward => iter.rev().skip(skip).take(limit).for_each(each),
+        Order::Forward => out.extend(limit.of(iter.skip(skip))),
+        Order::Backward => out.extend(limit.of(iter.rev().skip(skip))),
     }
 }
 
@@ -98,7 +99,7 @@ impl HistoryStore for MemoryStore {
         span: Span,
         order: Order,
         after: Option<EventCursor>,
-        limit: usize,
+        limit: ReadLimit,
         out: &mut Vec<(EventCursor, StoredEvent)>,
     ) -> Result<(), StoreError> {
         let all = self.lock();
@@ -113,7 +114,8 @@ impl HistoryStore for MemoryStore {
             (Some(after), Order::Backward) => *cursor < after,
         };
         let events = series.events.range(range).filter(|(cursor, _)| is_behind(cursor));
-        take(events, order, 0, limit, |(cursor, event)| out.push((*cursor, event.clone())));
+        let events = events.map(|(cursor, event)| (*cursor, event.clone()));
+        take(events, order, 0, limit, out);
         Ok(())
     }
 
@@ -176,14 +178,14 @@ impl HistoryStore for MemoryStore {
         node: &NodeKey,
         span: Span,
         order: Order,
-        limit: usize,
+        limit: ReadLimit,
         out: &mut Vec<HistoryValue>,
     ) -> Result<(), StoreError> {
         if let Some(series) = self.lock().get(node)
             && !span.is_empty()
         {
             let values = series.values.range(span.first..=span.last);
-            take(values, order, 0, limit, |(_, value)| out.push(value.clone()));
+            take(values.map(|(_, value)| value.clone()), order, 0, limit, out);
         }
         Ok(())
     }
@@ -194,14 +196,14 @@ impl HistoryStore for MemoryStore {
         span: Span,
         order: Order,
         skip: usize,
-        limit: usize,
+        limit: ReadLimit,
     ) -> Result<Vec<ModifiedValue>, StoreError> {
         let mut out = Vec::new();
         if let Some(series) = self.lock().get(node)
             && !span.is_empty()
         {
             let values = series.modified.range((span.first, 0)..=(span.last, u64::MAX));
-            take(values, order, skip, limit, |(_, value)| out.push(value.clone()));
+            take(values.map(|(_, value)| value.clone()), order, skip, limit, &mut out);
         }
         Ok(out)
     }
@@ -269,12 +271,12 @@ impl HistoryStore for MemoryStore {
         &self,
         node: &NodeKey,
         span: Span,
-        limit: usize,
+        limit: ReadLimit,
     ) -> Result<Vec<(UtcTime, Annotation)>, StoreError> {
         let all = self.lock();
         let Some(series) = all.get(node) else { return Ok(Vec::new()) };
         let inside = series.annotations.iter().filter(|((time, ..), _)| span.contains(*time));
-        Ok(inside.take(limit).map(|((time, ..), annotation)| (*time, annotation.clone())).collect())
+        Ok(limit.of(inside.map(|((time, ..), annotation)| (*time, annotation.clone()))).collect())
     }
 
     fn annotate(

@@ -22,8 +22,8 @@ pub use event::StoredEvent;
 pub use memory::MemoryStore;
 pub use rule::Rule;
 pub use store::{
-    EventCursor, HistoryStore, HistoryValue, Modification, ModifiedValue, NodeKey, Order, Perform, Span,
-    StoreError,
+    EventCursor, HistoryStore, HistoryValue, Modification, ModifiedValue, NodeKey, Order, Perform, ReadLimit,
+    Span, StoreError,
 };
 pub use store::{Sees, merge_event};
 

@@ -4,7 +4,7 @@ use super::read::Position;
 use super::store::NodeKey;
 use crate::account::{Account, Category, Charge};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use taktwerk_types::StatusCode;
 
 /// Where the reading of a Variable's history goes on. It needs nothing of the store until then.
@@ -26,6 +26,10 @@ struct Kept {
     charge: Charge,
 }
 
+/// Where the points of a request begin.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Begun(u64);
+
 /// What one takes with the lists of its details, in bytes; [`Position::extra`] comes on top.
 const POINT: usize = size_of::<(u64, Point)>() + 128;
 
@@ -36,18 +40,27 @@ impl HistoryPoints {
         Self(Mutex::new(Kept { points: VecDeque::new(), next: 1, charge }))
     }
 
-    /// Keeps a point.
+    /// A request begins: the points that there are now are given up for its own, if need be.
+    pub(crate) fn begin(&self) -> Begun {
+        Begun(self.lock().next)
+    }
+
+    /// Keeps a point of a request. Those of requests before it are freed for it, the oldest first (Part 4 §7.9).
     ///
     /// # Errors
-    /// Bad_NoContinuationPoints if the session has `max` already, or no memory for another one.
-    pub(crate) fn keep(&self, point: Point, max: usize) -> Result<[u8; 8], StatusCode> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Bad_NoContinuationPoints if the request has `max` already, or there is no memory for another one.
+    pub(crate) fn keep(&self, point: Point, max: usize, begun: Begun) -> Result<[u8; 8], StatusCode> {
+        let mut kept = self.lock();
         let full = StatusCode::BAD_NO_CONTINUATION_POINTS;
-        if kept.points.len() >= max {
-            return Err(full);
+        loop {
+            let bytes = kept.bytes() + POINT + point.position.extra();
+            if kept.points.len() < max && kept.charge.resize(bytes).is_ok() {
+                break;
+            }
+            if !kept.free_one_before(begun) {
+                return Err(full);
+            }
         }
-        let bytes = kept.bytes() + POINT + point.position.extra();
-        kept.charge.resize(bytes).map_err(|_| full)?;
         let id = kept.next;
         kept.next += 1;
         kept.points.push_back((id, point));
@@ -61,7 +74,7 @@ impl HistoryPoints {
     pub(crate) fn take(&self, id: &[u8], node: &NodeKey) -> Result<Position, StatusCode> {
         let invalid = StatusCode::BAD_CONTINUATION_POINT_INVALID;
         let id = u64::from_le_bytes(id.try_into().map_err(|_| invalid)?);
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.lock();
         let is_it = |(known, point): &(u64, Point)| *known == id && point.node == *node;
         let at = kept.points.iter().position(is_it).ok_or(invalid)?;
         let (_, point) = kept.points.remove(at).ok_or(invalid)?;
@@ -70,9 +83,24 @@ impl HistoryPoints {
         kept.charge.resize_anyway(bytes);
         Ok(point.position)
     }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Kept {
+    /// Frees the oldest point of requests before one. `false`: there is none.
+    fn free_one_before(&mut self, begun: Begun) -> bool {
+        let is_free = self.points.front().is_some_and(|(id, _)| *id < begun.0);
+        if is_free {
+            self.points.pop_front();
+            let bytes = self.bytes();
+            self.charge.resize_anyway(bytes);
+        }
+        is_free
+    }
+
     fn bytes(&self) -> usize {
         self.points.iter().map(|(_, point)| POINT + point.position.extra()).sum()
     }
@@ -89,13 +117,23 @@ mod tests {
         let points = HistoryPoints::new(&account);
         let (one, other): (NodeKey, NodeKey) = ("one".into(), "other".into());
         let point = || Point { node: NodeKey::clone(&one), position: Position::Raw(RawPosition::default()) };
-        let first = points.keep(point(), 2).unwrap();
-        let second = points.keep(point(), 2).unwrap();
-        assert_eq!(points.keep(point(), 2).unwrap_err(), StatusCode::BAD_NO_CONTINUATION_POINTS);
+        let begun = points.begin();
+        let keep = |begun| points.keep(point(), 2, begun);
+        let first = keep(begun).unwrap();
+        let second = keep(begun).unwrap();
+        assert_eq!(keep(begun).unwrap_err(), StatusCode::BAD_NO_CONTINUATION_POINTS);
         assert!(account.bytes() >= 2 * POINT);
         assert!(points.take(&first, &other).is_err() && points.take(b"short", &one).is_err());
         assert!(points.take(&first, &one).is_ok() && points.take(&first, &one).is_err());
-        assert!(points.take(&second, &one).is_ok());
+        // A new request gets those of earlier ones, the oldest first, and never its own.
+        let third = keep(begun).unwrap();
+        let begun = points.begin();
+        let fourth = keep(begun).unwrap();
+        assert!(points.take(&second, &one).is_err());
+        let fifth = keep(begun).unwrap();
+        assert!(points.take(&third, &one).is_err());
+        assert_eq!(keep(begun).unwrap_err(), StatusCode::BAD_NO_CONTINUATION_POINTS);
+        assert!(points.take(&fourth, &one).is_ok() && points.take(&fifth, &one).is_ok());
         assert_eq!(account.bytes(), 0);
     }
 }

@@ -3,9 +3,9 @@
 use super::NodeHistory;
 use super::aggregate::bound::{self, Rules};
 use super::aggregate::{Aggregate, Configuration, processed};
-use super::point::{HistoryPoints, Point};
+use super::point::{Begun, HistoryPoints, Point};
 use super::store::{
-    EventCursor, HistoryStore, HistoryValue, ModifiedValue, NodeKey, Order, Span, StoreError,
+    EventCursor, HistoryStore, HistoryValue, ModifiedValue, NodeKey, Order, ReadLimit, Span, StoreError,
 };
 use crate::account::{Account, Category};
 use std::sync::Arc;
@@ -167,8 +167,10 @@ enum Values {
     Modified(Vec<ModifiedValue>),
 }
 
-/// Bytes of memory that a value takes.
+/// Bytes of memory that a value takes, without its heap.
 const VALUE: usize = 64;
+/// Bytes of heap of the values of a node that are held: arrays and texts. The last one may go beyond.
+pub(crate) const HEAP_MAX: usize = 8 << 20;
 /// Bytes of a value at least: mask, type, status or value, one timestamp.
 const VALUE_LEN_MIN: usize = 8;
 
@@ -193,7 +195,8 @@ impl ReadJob {
                 }
             }
         }
-        VALUE.saturating_mul(values.min(self.bounds.values_max).saturating_add(raw))
+        let values = values.min(self.bounds.values_max).saturating_add(raw);
+        VALUE.saturating_mul(values).saturating_add(HEAP_MAX)
     }
 
     /// Reads everything; gives the encoded results.
@@ -207,9 +210,10 @@ impl ReadJob {
         encode_len(self.nodes.len(), &mut out);
         let mut left = self.bounds.values_max;
         let mut raw_left = self.bounds.raw_max.saturating_mul(3);
+        let begun = self.points.begin();
         for node in &self.nodes {
             let before = out.len();
-            if let Err(status) = self.one(node, &mut left, &mut raw_left, &mut out) {
+            if let Err(status) = self.one(node, begun, &mut left, &mut raw_left, &mut out) {
                 out.truncate(before);
                 encode_failure(status, &mut out);
             }
@@ -223,6 +227,7 @@ impl ReadJob {
     fn one(
         &self,
         node: &NodeRead,
+        request: Begun,
         left: &mut usize,
         raw_left: &mut usize,
         out: &mut Vec<u8>,
@@ -236,12 +241,13 @@ impl ReadJob {
             encode_failure(StatusCode::GOOD, out);
             return Ok(());
         }
-        let room = self.bounds.len_max.saturating_sub(out.len()) / VALUE_LEN_MIN;
-        let page =
-            read(target, position, (*left).min(room), self.bounds.raw_max, raw_left).map_err(|error| {
-                tracing::warn!(node = &*target.key, %error, "history cannot be read");
-                error.status
-            })?;
+        let begun = position.clone();
+        let bytes = self.bounds.len_max.saturating_sub(out.len());
+        let limit = ReadLimit { count: (*left).min(bytes / VALUE_LEN_MIN), bytes: bytes.min(HEAP_MAX) };
+        let page = read(target, position, limit, self.bounds.raw_max, raw_left).map_err(|error| {
+            tracing::warn!(node = &*target.key, %error, "history cannot be read");
+            error.status
+        })?;
         let Page { values, mut rest } = page;
         let start = out.len();
         StatusCode::GOOD.encode(out);
@@ -286,14 +292,14 @@ impl ReadJob {
             }
         });
         if given < count {
-            rest = Some(values.rest(given, node, rest).ok_or(StatusCode::BAD_RESPONSE_TOO_LARGE)?);
+            rest = Some(values.rest(given, begun).ok_or(StatusCode::BAD_RESPONSE_TOO_LARGE)?);
         }
         *left = left.saturating_sub(given);
         let continuation = match rest {
             None => None,
             Some(position) => {
                 let point = Point { node: NodeKey::clone(&target.key), position };
-                Some(self.points.keep(point, self.bounds.points_max)?)
+                Some(self.points.keep(point, self.bounds.points_max, request)?)
             }
         };
         if given == 0 && continuation.is_none() {
@@ -307,22 +313,16 @@ impl ReadJob {
 }
 
 impl Values {
-    /// Where to go on if only so many of them were given.
-    fn rest(&self, given: usize, node: &NodeRead, rest: Option<Position>) -> Option<Position> {
-        let Self::Plain(values) = self else {
-            let Self::Modified(values) = self else { return None };
-            return match rest.or_else(|| node.position.clone())? {
-                // `skip` stands behind all that were read.
-                Position::Modified(mut position) => {
-                    position.skip = position.skip.saturating_sub(values.len() - given);
-                    Some(Position::Modified(position))
-                }
-                _ => None,
-            };
-        };
-        let next = values.get(given)?.source;
-        match rest.or_else(|| node.position.clone())? {
-            Position::Raw(mut position) => {
+    /// Where to go on if only so many of them were given, from where their reading began.
+    fn rest(&self, given: usize, begun: Position) -> Option<Position> {
+        match (self, begun) {
+            (Self::Modified(_), Position::Modified(mut position)) => {
+                position.skip += given;
+                position.left = position.left.map(|left| left.saturating_sub(given));
+                Some(Position::Modified(position))
+            }
+            (Self::Plain(values), Position::Raw(mut position)) => {
+                let next = values.get(given)?.source;
                 let is_behind = position.end.is_some_and(|end| match position.order {
                     Order::Forward => next >= end,
                     Order::Backward => next <= end,
@@ -331,18 +331,17 @@ impl Values {
                 position.end_bound |= is_behind;
                 position.start_bound = false;
                 position.next = next;
-                position.left = position.left.map(|left| left + values.len() - given);
+                position.left = position.left.map(|left| left.saturating_sub(given));
                 Some(Position::Raw(position))
             }
-            Position::Processed(mut position) => {
-                position.next = next;
+            (Self::Plain(values), Position::Processed(mut position)) => {
+                position.next = values.get(given)?.source;
                 Some(Position::Processed(position))
             }
-            Position::AtTime { times, simple_bounds, next } => {
-                let next = next.saturating_sub(values.len() - given);
-                Some(Position::AtTime { times, next, simple_bounds })
+            (Self::Plain(_), Position::AtTime { times, simple_bounds, next }) => {
+                Some(Position::AtTime { times, next: next + given, simple_bounds })
             }
-            Position::Annotations { .. } | Position::Modified(_) | Position::Events(_) => None,
+            _ => None,
         }
     }
 }
@@ -415,27 +414,29 @@ fn encode_modification(value: &ModifiedValue, out: &mut Vec<u8>) {
     info.encode(out);
 }
 
-/// Reads up to `max` values from a position on.
+/// Reads values from a position on.
 fn read(
     target: &NodeHistory,
     position: Position,
-    max: usize,
+    mut limit: ReadLimit,
     raw_max: usize,
     raw_left: &mut usize,
 ) -> Result<Page, StoreError> {
     let store = &*target.store;
     match position {
-        Position::Raw(position) => raw(store, &target.key, position, max),
-        Position::Modified(position) => modified(store, &target.key, position, max),
+        Position::Raw(position) => raw(store, &target.key, position, limit),
+        Position::Modified(position) => modified(store, &target.key, position, limit),
         Position::AtTime { times, next, simple_bounds } => {
             let rules = Rules::new(target.stepped, target.aggregates);
             let mut values = Vec::new();
             let mut at = next;
             while let Some(time) =
-                times.get(at).filter(|_| values.len() < max && (*raw_left > 0 || at == next))
+                times.get(at).filter(|_| !limit.is_reached() && (*raw_left > 0 || at == next))
             {
                 *raw_left = raw_left.saturating_sub(QUERY);
-                values.push(bound::at_time(store, &target.key, *time, rules, simple_bounds)?);
+                let value = bound::at_time(store, &target.key, *time, rules, simple_bounds)?;
+                limit.give(&value);
+                values.push(value);
                 at += 1;
             }
             let rest = (at < times.len()).then_some(Position::AtTime { times, next: at, simple_bounds });
@@ -444,13 +445,17 @@ fn read(
         Position::Annotations { times, next } => {
             let mut values = Vec::new();
             let mut at = next;
-            let max = max.max(1);
+            // All those of a time are given together.
+            limit.count = (limit.count / ANNOTATION_VALUES).max(1);
             while let Some(time) =
-                times.get(at).filter(|_| values.len() < max && (*raw_left > 0 || at == next))
+                times.get(at).filter(|_| !limit.is_reached() && (*raw_left > 0 || at == next))
             {
                 *raw_left = raw_left.saturating_sub(QUERY);
                 let span = Span { first: *time, last: *time };
-                for (source, annotation) in store.annotations(&target.key, span, ANNOTATIONS_MAX)? {
+                let of_time = ReadLimit { count: ANNOTATIONS_MAX, ..limit };
+                let found = store.annotations(&target.key, span, of_time)?;
+                limit = limit.behind(&found);
+                for (source, annotation) in found {
                     values.push(HistoryValue {
                         source,
                         server: annotation.annotation_time,
@@ -470,7 +475,7 @@ fn read(
         }
         Position::Processed(position) => {
             let mut values = Vec::new();
-            let rest = processed::read(target, position, max, raw_max, raw_left, &mut values)?;
+            let rest = processed::read(target, position, limit, raw_max, raw_left, &mut values)?;
             Ok(Page { values: Values::Plain(values), rest: rest.map(Position::Processed) })
         }
     }
@@ -480,6 +485,8 @@ fn read(
 pub(crate) const QUERY: usize = 100;
 /// Annotations of one time that are given.
 const ANNOTATIONS_MAX: usize = 1_000;
+/// Values that are as long as an annotation without its texts.
+const ANNOTATION_VALUES: usize = 8;
 
 /// What a bound that is not there is told as (Part 11 §6.5.3.2).
 fn no_bound(time: UtcTime) -> HistoryValue {
@@ -506,10 +513,10 @@ fn raw(
     store: &dyn HistoryStore,
     node: &NodeKey,
     mut position: RawPosition,
-    max: usize,
+    limit: ReadLimit,
 ) -> Result<Page, StoreError> {
     let order = position.order;
-    let mut max = if position.page == 0 { max } else { max.min(position.page) };
+    let mut max = if position.page == 0 { limit.count } else { limit.count.min(position.page) };
     max = position.left.map_or(max, |left| max.min(left));
     let mut values = Vec::new();
     if max == 0 {
@@ -518,7 +525,8 @@ fn raw(
     }
     if position.start_bound {
         position.start_bound = false;
-        store.read(node, from(position.next, opposite(order)), opposite(order), 1, &mut values)?;
+        let one = ReadLimit::count(1);
+        store.read(node, from(position.next, opposite(order)), opposite(order), one, &mut values)?;
         match values.first() {
             // It is the first value of the range, too.
             Some(value) if value.source == position.next => values.clear(),
@@ -538,13 +546,23 @@ fn raw(
             }
         }
         // One more tells whether there are more.
-        let wanted = max + 1 - values.len();
+        let wanted = ReadLimit { count: max + 1 - values.len(), bytes: limit.bytes };
+        let mut has_more = false;
+        let before = values.len();
         if !span.is_empty() {
             store.read(node, span, order, wanted, &mut values)?;
+            has_more = wanted.behind(values.iter().skip(before)).bytes == 0;
         }
         if values.len() > max {
             let next = values.pop().map_or(position.next, |value| value.source);
             rest = Some(RawPosition { next, ..position.clone() });
+        } else if let Some(last) = values.last().filter(|_| has_more) {
+            // What is behind them was not read, because they are large.
+            let step = if order == Order::Forward { 1 } else { -1 };
+            let next = UtcTime::from_ticks(last.source.ticks().saturating_add(step));
+            if next != last.source && span.contains(next) {
+                rest = Some(RawPosition { next, ..position.clone() });
+            }
         }
     }
     let end = position.end.unwrap_or(position.next);
@@ -554,7 +572,7 @@ fn raw(
     if rest.is_none() && position.end_bound && !values.last().is_some_and(is_at_end) {
         if values.len() < max {
             let before = values.len();
-            store.read(node, from(end, order), order, 1, &mut values)?;
+            store.read(node, from(end, order), order, ReadLimit::count(1), &mut values)?;
             if values.len() == before {
                 values.push(no_bound(end));
             }
@@ -573,13 +591,14 @@ fn modified(
     store: &dyn HistoryStore,
     node: &NodeKey,
     position: ModifiedPosition,
-    max: usize,
+    limit: ReadLimit,
 ) -> Result<Page, StoreError> {
-    let mut max = if position.page == 0 { max } else { max.min(position.page) };
+    let mut max = if position.page == 0 { limit.count } else { limit.count.min(position.page) };
     max = position.left.map_or(max, |left| max.min(left));
     let ModifiedPosition { order, span, skip, .. } = position;
-    let mut values = store.read_modified(node, span, order, skip, max + 1)?;
-    let has_more = values.len() > max;
+    let wanted = ReadLimit { count: max + 1, bytes: limit.bytes };
+    let mut values = store.read_modified(node, span, order, skip, wanted)?;
+    let has_more = wanted.behind(&values).is_reached();
     values.truncate(max);
     let left = position.left.map(|left| left - values.len());
     let rest = (has_more && left != Some(0))

@@ -1,6 +1,7 @@
 //! What a store of history has to do.
 
 use super::event::StoredEvent;
+use crate::account::HeapSize;
 use core::fmt;
 use std::sync::Arc;
 use taktwerk_schema::{Annotation, HistoryUpdateType};
@@ -45,6 +46,12 @@ impl HistoryValue {
     }
 }
 
+impl HeapSize for HistoryValue {
+    fn heap_size(&self) -> usize {
+        self.value.heap_size()
+    }
+}
+
 /// A span of time. Both ends belong to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
@@ -68,6 +75,58 @@ impl Span {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.first > self.last
+    }
+}
+
+/// How much is read at once. Values can be large: their number alone does not bound what they take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadLimit {
+    /// How many.
+    pub count: usize,
+    /// Bytes of heap after which no more are read: the last one may go beyond.
+    pub bytes: usize,
+}
+
+impl ReadLimit {
+    /// No limit.
+    pub const NONE: Self = Self { count: usize::MAX, bytes: usize::MAX };
+
+    /// So many, however large they are.
+    #[must_use]
+    pub const fn count(count: usize) -> Self {
+        Self { count, bytes: usize::MAX }
+    }
+
+    /// Whether nothing more is to be read.
+    #[must_use]
+    pub const fn is_reached(self) -> bool {
+        self.count == 0 || self.bytes == 0
+    }
+
+    /// Counts one that is given.
+    pub fn give(&mut self, one: &impl HeapSize) {
+        self.count = self.count.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(one.heap_size());
+    }
+
+    /// What is left behind those that were given.
+    #[must_use]
+    pub fn behind<'a, T: HeapSize + 'a>(mut self, given: impl IntoIterator<Item = &'a T>) -> Self {
+        given.into_iter().for_each(|one| self.give(one));
+        self
+    }
+
+    /// Those of an iterator that fit.
+    pub fn of<T: HeapSize>(mut self, all: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
+        let mut all = all;
+        core::iter::from_fn(move || {
+            if self.is_reached() {
+                return None;
+            }
+            let next = all.next()?;
+            self.give(&next);
+            Some(next)
+        })
     }
 }
 
@@ -111,6 +170,12 @@ pub struct ModifiedValue {
     pub value: HistoryValue,
     /// Who did it.
     pub by: Modification,
+}
+
+impl HeapSize for ModifiedValue {
+    fn heap_size(&self) -> usize {
+        self.value.heap_size().saturating_add(self.by.user.len())
+    }
 }
 
 /// Where an event stands in a store: its time, and a number for those of the same time.
@@ -165,6 +230,20 @@ fn merged(
     }
 }
 
+/// An event that was read, and where it stands.
+impl HeapSize for (EventCursor, StoredEvent) {
+    fn heap_size(&self) -> usize {
+        self.1.heap_size()
+    }
+}
+
+/// An annotation that was read, and the time that it is about.
+impl HeapSize for (UtcTime, Annotation) {
+    fn heap_size(&self) -> usize {
+        self.1.message.heap_size().saturating_add(self.1.user_name.heap_size())
+    }
+}
+
 /// A store could not do what it was asked to.
 #[derive(Debug, Clone)]
 pub struct StoreError {
@@ -208,7 +287,7 @@ pub trait HistoryStore: Send + Sync + fmt::Debug {
         Err(unsupported())
     }
 
-    /// Appends up to `limit` values of a span to `out`, in order.
+    /// Appends values of a span to `out`, in order, until there are no more or `limit` is reached.
     ///
     /// # Errors
     /// They could not be read.
@@ -217,11 +296,12 @@ pub trait HistoryStore: Send + Sync + fmt::Debug {
         node: &NodeKey,
         span: Span,
         order: Order,
-        limit: usize,
+        limit: ReadLimit,
         out: &mut Vec<HistoryValue>,
     ) -> Result<(), StoreError>;
 
-    /// Up to `limit` values of a span that were modified, in order of their source times, behind the first `skip`.
+    /// The values of a span that were modified, in order of their source times, behind the first `skip`, until there are no
+    /// more or `limit` is reached.
     ///
     /// # Errors
     /// They could not be read.
@@ -231,7 +311,7 @@ pub trait HistoryStore: Send + Sync + fmt::Debug {
         span: Span,
         order: Order,
         skip: usize,
-        limit: usize,
+        limit: ReadLimit,
     ) -> Result<Vec<ModifiedValue>, StoreError> {
         let _ = (node, span, order, skip, limit);
         Err(unsupported())
@@ -270,7 +350,7 @@ pub trait HistoryStore: Send + Sync + fmt::Debug {
         Err(unsupported())
     }
 
-    /// Up to `limit` annotations of a span in order of the times that they are about.
+    /// The annotations of a span in order of the times that they are about, until there are no more or `limit` is reached.
     ///
     /// # Errors
     /// They could not be read.
@@ -278,7 +358,7 @@ pub trait HistoryStore: Send + Sync + fmt::Debug {
         &self,
         node: &NodeKey,
         span: Span,
-        limit: usize,
+        limit: ReadLimit,
     ) -> Result<Vec<(UtcTime, Annotation)>, StoreError> {
         let _ = (node, span, limit);
         Ok(Vec::new())
@@ -308,8 +388,8 @@ pub trait HistoryStore: Send + Sync + fmt::Debug {
         Err(unsupported())
     }
 
-    /// Appends up to `limit` events of a span to `out`, ordered by time, those of the same time as they were added; only
-    /// those behind `after`, if it is given.
+    /// Appends events of a span to `out`, until there are no more or `limit` is reached: ordered by time, those of the same
+    /// time as they were added; only those behind `after`, if it is given.
     ///
     /// # Errors
     /// They could not be read.
@@ -319,7 +399,7 @@ pub trait HistoryStore: Send + Sync + fmt::Debug {
         span: Span,
         order: Order,
         after: Option<EventCursor>,
-        limit: usize,
+        limit: ReadLimit,
         out: &mut Vec<(EventCursor, StoredEvent)>,
     ) -> Result<(), StoreError> {
         let _ = (node, span, order, after, limit, out);

@@ -191,7 +191,7 @@ fn events_are_read_by_time_and_filter_and_go_on_at_continuation_points() {
 fn a_node_that_is_named_often_does_not_cost_as_often() {
     let mut kept = Kept::with(false, |config| config.limits.history_raw_values_max = 1_500);
     for number in 0..2_100 {
-        kept.raise(number, if number == 1_500 { 900 } else { 1 });
+        kept.raise(number, if [5, 1_500].contains(&number) { 900 } else { 1 });
         if number % 50 == 49 {
             kept.record();
         }
@@ -213,10 +213,11 @@ fn a_node_that_is_named_often_does_not_cost_as_often() {
     };
     let results = client.call(&mut kept.server, &request).unwrap().results;
     let found: Vec<_> = results.iter().map(severities).collect();
-    assert_eq!(found, [vec![900], vec![], vec![]]);
+    // The first one may look at as many as the request, and the others at none.
+    assert_eq!(found, [vec![900, 900], vec![], vec![]]);
     // Each goes on where it was.
     let second = kept.read(&mut client, &details, results[1].continuation_point.as_bytes());
-    assert_eq!(severities(&second), [900]);
+    assert_eq!(severities(&second), [900, 900]);
 }
 
 #[test]

@@ -85,8 +85,13 @@ fn all(server: &mut Server, client: &mut Client, details: &ReadRawModifiedDetail
     for pages in 1.. {
         let results = read(server, client, details, vec![node(1, &point)], false).unwrap();
         assert!(results[0].status_code.is_good(), "{:?}", results[0].status_code);
-        let data: HistoryData = results[0].history_data.decode().unwrap();
-        for value in data.data_values {
+        let data = &results[0].history_data;
+        let values = if details.is_read_modified {
+            data.decode().map(|data: HistoryModifiedData| data.data_values)
+        } else {
+            data.decode().map(|data: HistoryData| data.data_values)
+        };
+        for value in values.unwrap() {
             let at = (value.source_timestamp.unwrap().ticks() - time(0).ticks()) / 10_000_000;
             found.push(if value.status() == StatusCode::BAD_BOUND_NOT_FOUND { -at } else { at });
         }
@@ -135,6 +140,91 @@ impl Server {
         assert_eq!(results.unwrap()[0].status_code, StatusCode::GOOD_NO_DATA);
         assert_eq!(before, self.used(Category::Requests));
     }
+}
+
+/// A server whose variable 1 has these values, and whose responses are short.
+fn short_responses(values: Vec<HistoryValue>) -> (Server, Client) {
+    let mut server = Server::with(|config| config.limits.response_len_max = 64 << 10);
+    let store = Arc::new(MemoryStore::new(10_000));
+    add(&server, variable(1, BuiltInType::Double, 1.0));
+    let id = NodeId::numeric(1, 1);
+    let key = server.space.node_key(&id);
+    let values: Vec<_> = values.into_iter().map(|value| (Arc::clone(&key), value)).collect();
+    store.append(&values).unwrap();
+    let history = NodeHistory::new(store as Arc<dyn HistoryStore>, key);
+    server.space.set_history(&id, history, true, true, server.now.utc).unwrap();
+    let client = server.session();
+    (server, client)
+}
+
+/// A response holds fewer values than could be in it if they were as short as values can be. The last page is one of those
+/// that begin at a continuation point.
+#[test]
+fn pages_that_do_not_fit_a_response_lose_nothing() {
+    let (mut server, mut client) = short_responses((1..=5_000).map(|at| value(at, at as f64)).collect());
+    let check = |server: &mut Server, client: &mut Client, details, expected: Vec<i64>| {
+        let (found, pages) = all(server, client, &details);
+        assert!(pages > 2, "{pages}");
+        assert!(found == expected, "{details:?}: {} values", found.len());
+    };
+    check(&mut server, &mut client, raw(Some(1), Some(6_000), 0, false), (1..=5_000).collect());
+    check(&mut server, &mut client, raw(Some(6_000), Some(0), 0, false), (1..=5_000).rev().collect());
+    check(&mut server, &mut client, raw(Some(1), None, 4_500, false), (1..=4_500).collect());
+    check(&mut server, &mut client, raw(None, Some(5_000), 4_500, false), (501..=5_000).rev().collect());
+    // What was modified, too.
+    let change: Vec<DataValue> = (1..=4_000)
+        .map(|at| DataValue {
+            value: Some(0.5.into()),
+            source_timestamp: Some(time(at)),
+            ..DataValue::default()
+        })
+        .collect();
+    let details = UpdateDataDetails {
+        node_id: NodeId::numeric(1, 1),
+        perform_insert_replace: PerformUpdateType::REPLACE,
+        update_values: change,
+    };
+    assert!(update(&mut server, &mut client, &details).status_code.is_good());
+    let modified = |start, end, count| ReadRawModifiedDetails {
+        is_read_modified: true,
+        ..raw(start, end, count, false)
+    };
+    check(&mut server, &mut client, modified(Some(1), Some(6_000), 0), (1..=4_000).collect());
+    check(&mut server, &mut client, modified(Some(1), None, 3_500), (1..=3_500).collect());
+}
+
+/// Values are not read beyond what a response can hold, whatever their number.
+#[test]
+fn large_values_are_read_a_few_at_a_time() {
+    let text = |at| HistoryValue { value: "x".repeat(10_000).into(), ..value(at, 0.0) };
+    let (mut server, mut client) = short_responses((1..=40).map(text).collect());
+    for (details, expected) in [
+        (raw(Some(1), Some(100), 0, false), (1..=40).collect::<Vec<i64>>()),
+        (raw(Some(100), Some(0), 0, false), (1..=40).rev().collect()),
+        (raw(Some(1), None, 30, false), (1..=30).collect()),
+        (raw(Some(1), Some(41), 0, true), (1..=40).chain([-41]).collect()),
+        (raw(Some(1), Some(40), 0, true), (1..=40).collect()),
+    ] {
+        let (found, pages) = all(&mut server, &mut client, &details);
+        assert_eq!(found, expected, "{details:?}");
+        assert!((8..=14).contains(&pages), "{pages} pages");
+    }
+}
+
+/// Part 4 §7.9: what a client has forgotten is no obstacle to its next request.
+#[test]
+fn continuation_points_of_earlier_requests_are_freed_for_new_ones() {
+    let (mut server, mut client, _) = server();
+    let none = ByteString::default();
+    let page = raw(Some(0), Some(1000), 2, false);
+    let mut first = None;
+    for _ in 0..150 {
+        let result = read(&mut server, &mut client, &page, vec![node(1, &none)], false).unwrap().remove(0);
+        assert_eq!(result.status_code, StatusCode::GOOD);
+        first.get_or_insert(result.continuation_point);
+    }
+    let gone = read(&mut server, &mut client, &page, vec![node(1, &first.unwrap())], false).unwrap();
+    assert_eq!(gone[0].status_code, StatusCode::BAD_CONTINUATION_POINT_INVALID);
 }
 
 #[test]

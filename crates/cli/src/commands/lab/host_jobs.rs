@@ -7,7 +7,9 @@ use taktwerk_config::users::Users;
 use taktwerk_crypto::{CertificatePurpose, CertificateValidator};
 use taktwerk_history::{Retention, SqliteStore};
 use taktwerk_schema::HistoryUpdateType;
-use taktwerk_server::history::{HistoryStore, HistoryValue, Modification, NodeKey, Order, Perform, Span};
+use taktwerk_server::history::{
+    HistoryStore, HistoryValue, Modification, NodeKey, Order, Perform, ReadLimit, Span,
+};
 use taktwerk_types::{StatusCode, UtcTime, Variant};
 
 /// Values of one request for history, as most clients ask for them.
@@ -87,7 +89,9 @@ fn history(rounds: usize, all: &mut BTreeMap<String, Vec<f64>>) -> Result<(), Fa
     let read = times(rounds, || {
         let (_, span) = next_span();
         let mut out = Vec::with_capacity(VALUES);
-        store.read(&node, span, Order::Forward, VALUES, &mut out).map_err(|error| environment(&error))?;
+        store
+            .read(&node, span, Order::Forward, ReadLimit::count(VALUES), &mut out)
+            .map_err(|error| environment(&error))?;
         if out.len() == VALUES {
             Ok(())
         } else {

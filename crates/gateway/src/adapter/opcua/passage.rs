@@ -9,7 +9,7 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, PoisonError, RwLock};
 use taktwerk::Client;
 use taktwerk::client::{HistoryQuery, HistoryRange, ToNodeId};
-use taktwerk::history::{HistoryStore, HistoryValue, NodeKey, Order, Span, StoreError};
+use taktwerk::history::{HistoryStore, HistoryValue, NodeKey, Order, ReadLimit, Span, StoreError};
 use taktwerk_types::{ArrayValues, DataValue, NodeId, StatusCode, UtcTime, Variant};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -152,10 +152,10 @@ impl HistoryStore for RemoteHistory {
         node: &NodeKey,
         span: Span,
         order: Order,
-        limit: usize,
+        limit: ReadLimit,
         out: &mut Vec<HistoryValue>,
     ) -> Result<(), StoreError> {
-        if span.is_empty() || limit == 0 {
+        if span.is_empty() || limit.is_reached() {
             return Ok(());
         }
         let refused = |status: StatusCode, message: String| StoreError { status, message };
@@ -166,7 +166,7 @@ impl HistoryStore for RemoteHistory {
             let message = format!("{PENDING_MAX} requests to the server wait for an answer already");
             refused(StatusCode::BAD_TOO_MANY_OPERATIONS, message)
         })?;
-        let query = HistoryQuery::raw(range(span, order, limit));
+        let query = HistoryQuery::raw(range(span, order, limit.count));
         let (answer, answered) = sync_channel(1);
         let node = node.to_string();
         let deadline = self.deadline;
@@ -184,7 +184,7 @@ impl HistoryStore for RemoteHistory {
         })?;
         let page = page.map_err(|error| refused(error.status(), error.to_string()))?;
         let values = page.values.into_iter().filter_map(|value| stored(value).ok());
-        out.extend(values.filter(|value| span.contains(value.source)).take(limit));
+        out.extend(limit.of(values.filter(|value| span.contains(value.source))));
         Ok(())
     }
 }

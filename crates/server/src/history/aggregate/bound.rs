@@ -1,7 +1,7 @@
 //! Bounding values: what a Variable was at a time (Part 13 §3.1.8, §3.1.9).
 
 use super::{Configuration, bits, with_bits};
-use crate::history::store::{HistoryStore, HistoryValue, NodeKey, Order, Span, StoreError};
+use crate::history::store::{HistoryStore, HistoryValue, NodeKey, Order, ReadLimit, Span, StoreError};
 use taktwerk_types::{StatusCode, UtcTime, Variant};
 
 /// How values in between are made.
@@ -134,6 +134,9 @@ pub fn simple(values: &[HistoryValue], time: UtcTime, rules: Rules) -> HistoryVa
 /// Values on one side of a time that are looked at for usable ones.
 const NEIGHBOURS_MAX: usize = 4_096;
 
+/// Bytes of those values.
+const NEIGHBOUR_BYTES_MAX: usize = 4 << 20;
+
 /// Reads what a bounding value at a time needs, in the order of time: up to `usable` usable values on one side, with all
 /// that are not usable in between.
 pub(crate) fn neighbours(
@@ -146,7 +149,7 @@ pub(crate) fn neighbours(
 ) -> Result<Vec<HistoryValue>, StoreError> {
     let mut found: Vec<HistoryValue> = Vec::new();
     let mut from = time;
-    let mut limit = usable + 1;
+    let mut limit = ReadLimit { count: usable + 1, bytes: NEIGHBOUR_BYTES_MAX };
     loop {
         let span = match order {
             Order::Forward => Span { first: from, ..Span::ALL },
@@ -154,15 +157,16 @@ pub(crate) fn neighbours(
         };
         let before = found.len();
         store.read(node, span, order, limit, &mut found)?;
-        let is_all = found.len() - before < limit;
+        let left = limit.behind(found.iter().skip(before));
         let count = found.iter().filter(|value| rules.is_usable(value)).count();
-        if is_all || count >= usable || found.len() >= NEIGHBOURS_MAX {
+        let is_much = found.len() >= NEIGHBOURS_MAX || left.bytes == 0;
+        if !left.is_reached() || count >= usable || is_much {
             break;
         }
         let step = if order == Order::Forward { 1 } else { -1 };
         from =
             found.last().map_or(from, |last| UtcTime::from_ticks(last.source.ticks().saturating_add(step)));
-        limit = (limit * 4).min(1_024);
+        limit = ReadLimit { count: (limit.count * 4).min(1_024), ..left };
     }
     if order == Order::Backward {
         found.reverse();

@@ -3,15 +3,20 @@
 use super::bound::{self, Rules};
 use super::interval::Interval;
 use super::{Aggregate, compute};
+use crate::account::HeapSize;
 use crate::history::NodeHistory;
-use crate::history::read::{ProcessedPosition, QUERY};
-use crate::history::store::{HistoryValue, Order, Span, StoreError};
+use crate::history::read::{HEAP_MAX, ProcessedPosition, QUERY};
+use crate::history::store::{HistoryValue, Order, ReadLimit, Span, StoreError};
 use taktwerk_types::{StatusCode, UtcTime};
 
 /// Raw values that are read at once.
 const READ_AHEAD: usize = 16_384;
+/// Bytes of raw values that are read at once.
+const READ_AHEAD_BYTES: usize = 1 << 20;
 /// Annotations of an interval that are counted.
 const ANNOTATIONS_MAX: usize = 100_000;
+/// Bytes of those annotations.
+const ANNOTATION_BYTES_MAX: usize = 16 << 20;
 
 /// Raw values in the order of time, read a piece at a time.
 struct Window<'a> {
@@ -22,26 +27,35 @@ struct Window<'a> {
     is_end: bool,
     /// Values that may be held.
     held_max: usize,
+    /// Bytes of heap of those that are held.
+    held_bytes: usize,
 }
 
 impl Window<'_> {
     /// Makes sure that the values up to a time are there, and the usable one behind it.
     fn reach(&mut self, time: UtcTime, raw_left: &mut usize) -> Result<(), StoreError> {
         while !self.is_end && !self.reaches(time) {
-            let from = self.values.last().map_or(i64::MIN, |last| last.source.ticks() + 1);
+            let last = self.values.last().map(|last| last.source.ticks());
+            // A client may have written the last time that there is.
+            let Some(from) = last.map_or(Some(i64::MIN), |last| last.checked_add(1)) else {
+                self.is_end = true;
+                break;
+            };
             let span = Span { first: UtcTime::from_ticks(from), ..Span::ALL };
             let before = self.values.len();
             let (store, key) = (&self.target.store, &self.target.key);
-            store.read(key, span, Order::Forward, READ_AHEAD, &mut self.values)?;
-            let count = self.values.len() - before;
-            self.is_end = count < READ_AHEAD;
-            *raw_left = raw_left.saturating_sub(count);
-            if self.values.len() > self.held_max {
+            let limit = ReadLimit { count: READ_AHEAD, bytes: READ_AHEAD_BYTES };
+            store.read(key, span, Order::Forward, limit, &mut self.values)?;
+            let new = self.values.get(before..).unwrap_or_default();
+            self.is_end = !limit.behind(new).is_reached();
+            self.held_bytes += new.iter().map(HeapSize::heap_size).sum::<usize>();
+            *raw_left = raw_left.saturating_sub(new.len());
+            if self.values.len() > self.held_max || self.held_bytes > HEAP_MAX {
                 return Err(StoreError {
                     status: StatusCode::BAD_QUERY_TOO_COMPLEX,
                     message: format!(
-                        "an interval has more than {} raw values: ask for shorter intervals",
-                        self.held_max
+                        "an interval has more than {} raw values or more than {HEAP_MAX} bytes of them: ask for shorter intervals",
+                        self.held_max,
                     ),
                 });
             }
@@ -63,17 +77,19 @@ impl Window<'_> {
             usable == 3
         });
         // Moving what is left costs, so it is done when there is much to forget.
-        if let Some(keep) = keep.filter(|keep| *keep >= READ_AHEAD / 2) {
-            self.values.drain(..keep);
+        let is_much = |keep: usize| keep >= READ_AHEAD / 2 || self.held_bytes > READ_AHEAD_BYTES;
+        if let Some(keep) = keep.filter(|keep| *keep > 0 && is_much(*keep)) {
+            let forgotten = self.values.drain(..keep).map(|value| value.heap_size()).sum::<usize>();
+            self.held_bytes = self.held_bytes.saturating_sub(forgotten);
         }
     }
 }
 
-/// Calculates up to `max` intervals from a position on; gives where it goes on.
+/// Calculates intervals from a position on; gives where it goes on.
 pub(crate) fn read(
     target: &NodeHistory,
     position: ProcessedPosition,
-    max: usize,
+    mut limit: ReadLimit,
     raw_max: usize,
     raw_left: &mut usize,
     out: &mut Vec<HistoryValue>,
@@ -81,14 +97,15 @@ pub(crate) fn read(
     let rules = Rules::new(target.stepped, position.configuration);
     let (start, end) = (position.next, position.end);
     let is_reverse = end < start;
-    if max == 0 {
+    if limit.is_reached() {
         return Ok(Some(position));
     }
     let mut next = start;
-    let mut window = Window { target, rules, values: Vec::new(), is_end: false, held_max: raw_max };
+    let mut window =
+        Window { target, rules, values: Vec::new(), is_end: false, held_max: raw_max, held_bytes: 0 };
     let step = if position.interval == 0 { (end.ticks() - start.ticks()).abs() } else { position.interval };
     while if is_reverse { next > end } else { next < end } {
-        if out.len() >= max || (*raw_left == 0 && !out.is_empty()) {
+        if limit.is_reached() || (*raw_left == 0 && !out.is_empty()) {
             return Ok(Some(ProcessedPosition { next, ..position }));
         }
         let stop = next.ticks().saturating_add(if is_reverse { -step } else { step });
@@ -100,11 +117,13 @@ pub(crate) fn read(
             *raw_left = raw_left.saturating_sub(QUERY);
             window.values = bound::neighbours(store, &target.key, low, Order::Backward, 3, rules)?;
             window.is_end = false;
+            window.held_bytes = window.values.iter().map(HeapSize::heap_size).sum();
         }
         window.reach(high, raw_left)?;
         let annotations = if position.aggregate == Aggregate::AnnotationCount {
             let span = Span { first: low, last: UtcTime::from_ticks(high.ticks() - 1) };
-            let found = target.store.annotations(&target.key, span, ANNOTATIONS_MAX)?.len();
+            let annotations = ReadLimit { count: ANNOTATIONS_MAX, bytes: ANNOTATION_BYTES_MAX };
+            let found = target.store.annotations(&target.key, span, annotations)?.len();
             *raw_left = raw_left.saturating_sub(QUERY + found);
             found
         } else {
@@ -112,7 +131,9 @@ pub(crate) fn read(
         };
         let values = &window.values;
         let interval = Interval { values, start: next, end: stop, is_short, annotations, rules };
-        out.push(compute(position.aggregate, &interval));
+        let value = compute(position.aggregate, &interval);
+        limit.give(&value);
+        out.push(value);
         window.forget(stop);
         next = stop;
     }

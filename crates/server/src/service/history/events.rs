@@ -8,9 +8,9 @@ use crate::effect::{HistoryResult, JobResult, Task};
 use crate::error::Fault;
 use crate::event::filter::EventFilter;
 use crate::event::{Event, NewEvent};
-use crate::history::point::{HistoryPoints, Point};
+use crate::history::point::{Begun, HistoryPoints, Point};
 use crate::history::read::{Bounds, EventPosition, Position, encode_failure};
-use crate::history::store::{EventCursor, Order, Span};
+use crate::history::store::{EventCursor, Order, ReadLimit, Span};
 use crate::history::{NodeHistory, NodeKey, StoredEvent};
 use crate::job_kind::JobKind;
 use crate::node_ix::NodeIx;
@@ -34,6 +34,8 @@ use taktwerk_types::{
 
 /// Events that are read from a store at a time.
 const BATCH: usize = 1_000;
+/// Bytes of those events.
+const BATCH_BYTES: usize = BATCH * 1_024;
 
 /// An Object whose events are kept.
 #[derive(Debug)]
@@ -167,7 +169,7 @@ pub(super) fn read(
         return Err(Fault::limit(StatusCode::BAD_SERVER_TOO_BUSY, "effects_per_connection_max"));
     }
     // What a batch of events takes, and the request with its filter.
-    let kept = nodes.len() * (size_of::<NodeRead>() + 64) + BATCH * 1_024 + request.body.remaining();
+    let kept = nodes.len() * (size_of::<NodeRead>() + 64) + BATCH_BYTES + request.body.remaining();
     let charge = cx.account(Some(caller.session)).charge(Category::Requests, kept)?;
     let account = Arc::clone(cx.account(Some(caller.session)));
     let Some(session) = cx.sessions.get_mut(caller.session) else {
@@ -225,9 +227,10 @@ impl EventJob {
         encode_len(self.nodes.len(), &mut out);
         // Of all nodes together: a request may name one node a thousand times.
         let (mut left, mut raw) = (self.bounds.values_max, self.bounds.raw_max);
+        let request = self.points.begin();
         for node in &self.nodes {
             let before = out.len();
-            if let Err(status) = self.one(node, (&mut left, &mut raw), &mut out) {
+            if let Err(status) = self.one(node, request, (&mut left, &mut raw), &mut out) {
                 out.truncate(before);
                 encode_failure(status, &mut out);
             }
@@ -240,6 +243,7 @@ impl EventJob {
     fn one(
         &self,
         node: &NodeRead,
+        request: Begun,
         (left, raw): (&mut usize, &mut usize),
         out: &mut Vec<u8>,
     ) -> Result<(), StatusCode> {
@@ -275,7 +279,7 @@ impl EventJob {
             true => None,
             false => {
                 let point = Point { node: NodeKey::clone(&target.key), position: Position::Events(position) };
-                Some(self.points.keep(point, self.bounds.points_max)?)
+                Some(self.points.keep(point, self.bounds.points_max, request)?)
             }
         };
         let is_empty = count == 0 && continuation.is_none();
@@ -297,16 +301,21 @@ impl EventJob {
     ) -> Result<bool, StatusCode> {
         let page = if position.page == 0 { usize::MAX } else { position.page };
         let count_max = page.min(count_max).min(position.left.unwrap_or(usize::MAX));
+        if (count_max == 0 && position.left != Some(0)) || *raw == 0 {
+            // The nodes before have used up what one request may look at.
+            return Ok(false);
+        }
         loop {
             let mut batch: Vec<(EventCursor, StoredEvent)> = Vec::new();
             let (store, key) = (&target.history.store, &target.history.key);
+            let limit = ReadLimit { count: BATCH, bytes: BATCH_BYTES };
             store
-                .read_events(key, position.span, position.order, position.after, BATCH, &mut batch)
+                .read_events(key, position.span, position.order, position.after, limit, &mut batch)
                 .map_err(|error| {
                     tracing::warn!(%error, "events cannot be read");
                     error.status
                 })?;
-            let is_last = batch.len() < BATCH;
+            let is_last = !limit.behind(&batch).is_reached();
             *raw = raw.saturating_sub(batch.len());
             for (cursor, stored) in batch {
                 if *count >= count_max || (*count > 0 && body.len() > len_max) {

@@ -34,6 +34,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 use taktwerk_server::AddressSpace;
+use taktwerk_server::account::HeapSize;
 use taktwerk_server::recorder::{Recorded, Recorder};
 use taktwerk_server::space::Wake;
 
@@ -50,6 +51,8 @@ const MAINTAIN_EVERY: Duration = Duration::from_secs(600);
 /// Values that wait for a store that fails; beyond, the oldest are dropped and the gap is marked. They take about 150
 /// bytes each.
 const WAITING_MAX: usize = 2_000_000;
+/// Bytes of their texts and arrays.
+const WAITING_BYTES_MAX: usize = 256 << 20;
 /// How long a store that failed is left alone, at most.
 const BACKOFF_MAX: Duration = Duration::from_secs(10);
 
@@ -182,6 +185,8 @@ impl Drop for RecorderThread {
 struct Batch {
     store: Arc<dyn HistoryStore>,
     values: Vec<(NodeKey, HistoryValue)>,
+    /// What the values own.
+    bytes: usize,
     /// How long a failed store is left alone, and until when.
     backoff: Duration,
     not_before: Option<Instant>,
@@ -331,17 +336,11 @@ impl Loop {
         let Recorded { store, node, value } = recorded;
         let known = self.batches.iter().position(|batch| Arc::ptr_eq(&batch.store, &store));
         let index = known.unwrap_or_else(|| {
-            self.batches.push(Batch {
-                store,
-                values: Vec::new(),
-                backoff: Duration::ZERO,
-                not_before: None,
-                is_failing: false,
-            });
+            self.batches.push(Batch::new(store));
             self.batches.len() - 1
         });
         if let Some(batch) = self.batches.get_mut(index) {
-            batch.values.push((node, value));
+            batch.push(node, value);
         }
     }
 
@@ -362,6 +361,22 @@ impl Loop {
 }
 
 impl Batch {
+    fn new(store: Arc<dyn HistoryStore>) -> Self {
+        Self {
+            store,
+            values: Vec::new(),
+            bytes: 0,
+            backoff: Duration::ZERO,
+            not_before: None,
+            is_failing: false,
+        }
+    }
+
+    fn push(&mut self, node: NodeKey, value: HistoryValue) {
+        self.bytes += value.heap_size();
+        self.values.push((node, value));
+    }
+
     /// Stores everything, unless the store has failed a moment ago.
     fn flush(&mut self, counters: &RecorderCounters, at_once: bool) {
         let waits = self.not_before.is_some_and(|until| Instant::now() < until);
@@ -372,6 +387,7 @@ impl Batch {
             Ok(()) => {
                 counters.recorded.fetch_add(self.values.len() as u64, Ordering::Relaxed);
                 self.values.clear();
+                self.bytes = 0;
                 if core::mem::take(&mut self.is_failing) {
                     tracing::info!("history: values are stored again");
                 }
@@ -391,11 +407,20 @@ impl Batch {
 
     /// Drops the oldest values if there are too many, and says so in the histories of their variables.
     fn bound(&mut self, counters: &RecorderCounters) {
-        if self.values.len() <= WAITING_MAX {
+        if self.values.len() <= WAITING_MAX && self.bytes <= WAITING_BYTES_MAX {
             return;
         }
-        // Half of them at once: what is left is moved.
-        let dropped: Vec<(NodeKey, HistoryValue)> = self.values.drain(..WAITING_MAX / 2).collect();
+        // About half of them at once: what is left is moved.
+        let (mut count, mut left) = (0, self.bytes);
+        for (_, value) in &self.values {
+            if self.values.len() - count <= WAITING_MAX / 2 && left <= WAITING_BYTES_MAX / 2 {
+                break;
+            }
+            count += 1;
+            left -= value.heap_size();
+        }
+        self.bytes = left;
+        let dropped: Vec<(NodeKey, HistoryValue)> = self.values.drain(..count).collect();
         counters.lost.fetch_add(dropped.len() as u64, Ordering::Relaxed);
         tracing::error!(
             values = dropped.len(),
@@ -417,6 +442,48 @@ impl Batch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use taktwerk_types::{StatusCode, UtcTime, Variant};
+
+    /// A store that fails.
+    #[derive(Debug)]
+    struct Full;
+
+    impl HistoryStore for Full {
+        fn append(&self, _: &[(NodeKey, HistoryValue)]) -> Result<(), StoreError> {
+            Err(StoreError::unavailable("the disk is full"))
+        }
+
+        fn read(
+            &self,
+            _: &NodeKey,
+            _: Span,
+            _: Order,
+            _: ReadLimit,
+            _: &mut Vec<HistoryValue>,
+        ) -> Result<(), StoreError> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn values_that_wait_for_a_store_that_fails_have_a_limit_of_bytes() {
+        let (mut batch, counters) = (Batch::new(Arc::new(Full)), RecorderCounters::default());
+        let key: NodeKey = "large".into();
+        let large = Variant::from("x".repeat(1 << 20));
+        for at in 1..=600 {
+            let source = UtcTime::from_ticks(at);
+            let value =
+                HistoryValue { source, server: source, status: StatusCode::GOOD, value: large.clone() };
+            batch.push(NodeKey::clone(&key), value);
+            batch.flush(&counters, true);
+            let held: usize = batch.values.iter().map(|(_, value)| value.heap_size()).sum();
+            assert_eq!(held, batch.bytes);
+            assert!(held <= WAITING_BYTES_MAX, "{held}");
+        }
+        assert!(counters.lost() >= 600 - 256 && batch.values.len() > 100);
+        let first = batch.values.first().map(|(_, value)| value.status);
+        assert_eq!(first, Some(StatusCode::BAD_DATA_LOST), "the gap is marked");
+    }
 
     #[test]
     fn values_are_taken_before_they_are_overwritten_and_no_more_often() {

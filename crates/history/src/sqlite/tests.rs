@@ -296,7 +296,7 @@ fn chunks_of_variables_that_are_written_together_are_not_all_made_at_once() {
 }
 
 fn text(at: i64, len: usize) -> HistoryValue {
-    HistoryValue { value: format!("{at:0>len$}").as_str().into(), ..value(at, 0.0) }
+    HistoryValue { value: format!("{at}{}", "x".repeat(len)).as_str().into(), ..value(at, 0.0) }
 }
 
 /// Chunks and batches are read and written as a whole, and what is not in chunks is held in memory.
@@ -320,7 +320,7 @@ fn large_values_make_short_chunks_and_are_not_held_in_memory() {
     append(&store, 1, (100..110).map(|at| value(at, 1.0)));
     let expected: Vec<HistoryValue> = written
         .iter()
-        .map(|one| one.clone())
+        .cloned()
         .enumerate()
         .map(|(at, one)| match at {
             100..110 => value(at as i64, 1.0),

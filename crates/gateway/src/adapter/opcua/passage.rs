@@ -314,7 +314,8 @@ mod tests {
         let refused = runtime.block_on(passage.call("i=1", "i=2", Vec::new()));
         assert_eq!(refused, Err(StatusCode::BAD_NO_COMMUNICATION));
         let history = RemoteHistory::new(&passage, Duration::from_secs(1));
-        let read = history.read(&"i=1".into(), Span::ALL, Order::Forward, 1, &mut Vec::new());
+        let read =
+            history.read(&"i=1".into(), Span::ALL, Order::Forward, ReadLimit::count(1), &mut Vec::new());
         assert_eq!(read.unwrap_err().status, StatusCode::BAD_NO_COMMUNICATION);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitCode;
+use taktwerk_generator::GeneratorError;
 use taktwerk_lab::validity::Invalid;
 use taktwerk_load::connection::SecretError;
 
@@ -71,6 +72,20 @@ impl Failure {
             // As those whom SIGPIPE ends.
             Self::Unread => 141,
         })
+    }
+}
+
+/// A load, or a connection.
+impl From<GeneratorError> for Failure {
+    fn from(error: GeneratorError) -> Self {
+        match error {
+            GeneratorError::Usage(text) => Self::Usage(text),
+            GeneratorError::Connect(text) => Self::Connect(text),
+            GeneratorError::BadStatus(text) => Self::BadStatus(text),
+            GeneratorError::Invalid(reasons) => Self::Invalid(reasons),
+            GeneratorError::Environment(text) => Self::Environment(text),
+            GeneratorError::Interrupted => Self::Interrupted,
+        }
     }
 }
 

@@ -7,7 +7,8 @@
 //!
 //! - [`value`], and of the crate `load` [`endpoint`], [`node`], [`attribute`], [`span`]: how servers, nodes, values and times are
 //!   written; [`connection`]: the options of a connection; [`suggestion`]: the nearest name to a misspelt one;
-//! - [`event_stream`]: events of one node; [`session`], [`resolve`], [`walk`]: a client's connection, node names to ids, browsing;
+//! - [`event_stream`]: events of one node; [`session`], and of the crate `generator` [`resolve`], [`walk`], [`security`]: a
+//!   client's connection, node names to ids, browsing, certificates;
 //! - [`output`]: tables for people, JSON for programs; [`progress`]: bars; [`logging`], [`tell`]: standard error;
 //! - [`arguments`]: the command line with `TAKTWERK_ENDPOINT`; [`examples`]: what `--help` shows at its end;
 //! - [`failure`]: exit codes; [`interrupt`]: SIGINT and SIGTERM.
@@ -30,21 +31,16 @@ mod failure;
 mod gateway;
 mod hosts;
 mod interrupt;
-mod leftovers;
 mod logging;
 mod output;
 mod progress;
 mod pubsub;
-mod recording;
-mod resolve;
-mod security;
 mod serve;
 mod session;
 mod supervised;
 mod types;
 mod user;
 mod value;
-mod walk;
 
 use clap::{Parser, Subcommand};
 use commands::{
@@ -55,6 +51,7 @@ use failure::Failure;
 use interrupt::Interrupt;
 use output::{ColorChoice, Output};
 use std::process::ExitCode;
+pub(crate) use taktwerk_generator::client::{resolve, security, walk};
 pub(crate) use taktwerk_load::{attribute, connection, endpoint, node, span, suggestion};
 
 /// A server, client and load generator for OPC UA.

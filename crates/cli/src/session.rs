@@ -1,164 +1,54 @@
-//! A session for commands: one request after the other on the calling thread.
+//! A session for commands: that of the generators, with the data types that the server defines itself.
 
 use crate::connection::{ConnectionArgs, SecurityArgs};
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
-use crate::recording::Recording;
-use crate::security;
+use crate::tell::StandardError;
 use crate::types::Types;
-use std::sync::Arc;
-use taktwerk_channel::{ChannelConfig, ChannelError};
-use taktwerk_client::config::{EndpointUrl, Identity, ReconnectPolicy, Security, Target};
-use taktwerk_client::{ClientConfig, ClientError, SecurityProblem, Splittable};
-use taktwerk_crypto::{CryptoError, MessageSecurityMode, SecurityPolicy};
-use taktwerk_net::client::BlockingClient;
-use taktwerk_schema::ids::{reference_type_ids, variable_ids};
-use taktwerk_schema::{
-    BrowseDescription, BrowseDirection, BrowseRequest, EndpointDescription, GetEndpointsRequest, ReadRequest,
-    ReadValueId, TimestampsToReturn, description,
-};
-use taktwerk_types::{BuiltInType, DataValue, NodeId, StatusCode, Variant};
+use std::ops::{Deref, DerefMut};
+use taktwerk_client::ClientError;
+use taktwerk_client::config::Target;
+use taktwerk_generator::client::session;
+use taktwerk_schema::ids::reference_type_ids;
+use taktwerk_schema::{BrowseDescription, BrowseDirection, BrowseRequest, EndpointDescription, description};
+use taktwerk_types::{BuiltInType, NodeId, Variant};
 
 /// Types nest a few levels deep; the bound ends a circle of supertypes.
 const SUPERTYPES_MAX: usize = 32;
 
 /// A connected session.
 pub(crate) struct Session {
-    client: BlockingClient,
-    namespaces: Option<Vec<String>>,
+    session: session::Session,
     types: Types,
+}
+
+impl Deref for Session {
+    type Target = session::Session;
+
+    fn deref(&self) -> &Self::Target {
+        &self.session
+    }
+}
+
+impl DerefMut for Session {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.session
+    }
 }
 
 /// What becomes of a failed request.
 pub(crate) fn failure(error: &ClientError) -> Failure {
-    match error {
-        ClientError::Service { .. } => Failure::BadStatus(describe(error)),
-        _ => Failure::Connect(describe(error)),
-    }
-}
-
-/// An error with what its status means.
-fn describe(error: &ClientError) -> String {
-    match error {
-        ClientError::ServerClosed { status, .. } if *status == StatusCode::BAD_SECURITY_CHECKS_FAILED => {
-            let pki = security::named_pki();
-            format!(
-                "{error}. The server gives no reason. Most often it does not trust the certificate of this client yet: trust it \
-                 there (a Taktwerk server: `taktwerk pki trust --pki DIR`; `taktwerk pki show{pki}` prints what it is). \
-                 --policy None goes without security, where the server offers that"
-            )
-        }
-        ClientError::Service { service: "ActivateSession", status } if is_of_user(*status) => {
-            format!(
-                "{error}: the server does not let this user in. Check the name (--user) and the password or certificate"
-            )
-        }
-        ClientError::Service { status, .. } | ClientError::ServerClosed { status, .. } => {
-            let why = status.description().unwrap_or_default();
-            format!("{error}: {why}")
-        }
-        ClientError::Security(SecurityProblem::Crypto(CryptoError::Certificate(refusal)))
-        | ClientError::Channel(ChannelError::Crypto(CryptoError::Certificate(refusal))) => {
-            let advice = if refusal.status() == StatusCode::BAD_CERTIFICATE_UNTRUSTED {
-                let pki = security::named_pki();
-                format!(
-                    "; if it is the right server, trust it with: taktwerk pki trust{pki} (it lists what was refused and \
-                     asks), or the first time with --trust-on-first-use"
-                )
-            } else {
-                format!("; taktwerk pki doctor{} says more", security::named_pki())
-            };
-            format!("{error}{advice}")
-        }
-        ClientError::Security(SecurityProblem::NoEndpoint { offered, .. }) => {
-            format!("{error}; try {}", options_for(offered))
-        }
-        ClientError::Security(SecurityProblem::NoTokenPolicy(_)) => {
-            format!("{error}; `taktwerk endpoints` lists the kinds of users that it accepts")
-        }
-        ClientError::Security(SecurityProblem::UserCertificate(_)) => {
-            format!("{error}: name a --policy for keys of its kind, or another --user-cert")
-        }
-        ClientError::Security(SecurityProblem::PlaintextPassword) => {
-            format!("{error}: add --allow-plaintext-password if you trust the network")
-        }
-        other => other.to_string(),
-    }
-}
-
-/// Whether a session could not be activated because of its user (Part 4 §5.7.3.3).
-fn is_of_user(status: StatusCode) -> bool {
-    matches!(
-        status,
-        StatusCode::BAD_USER_ACCESS_DENIED
-            | StatusCode::BAD_IDENTITY_TOKEN_REJECTED
-            | StatusCode::BAD_IDENTITY_TOKEN_INVALID
-    )
-}
-
-/// The options for the best endpoint among those that are offered.
-fn options_for(offered: &[(Box<str>, i32)]) -> String {
-    let mode = |number: i32| MessageSecurityMode::from_number(number);
-    let known = offered.iter().filter_map(|(name, number)| {
-        let policy = name.parse::<SecurityPolicy>().ok()?;
-        Some((policy, mode(*number)?))
-    });
-    match known.max_by_key(|(policy, mode)| {
-        (*mode == MessageSecurityMode::SignAndEncrypt, policy.info().security_level)
-    }) {
-        Some((SecurityPolicy::None, _)) => {
-            "--policy None (no security: only on a network that you trust)".to_owned()
-        }
-        Some((policy, mode)) => format!("--policy {policy} --mode {mode}"),
-        None => "`taktwerk endpoints`, which lists what the server offers".to_owned(),
-    }
-}
-
-/// A client's settings for commands: fail soon and clearly, do not try again.
-pub(crate) fn config(server: &Endpoint, security: &SecurityArgs) -> Result<ClientConfig, Failure> {
-    let mut channel = ChannelConfig::default();
-    let mut trust_list_changes = Arc::default();
-    if let Some(pki) = security::pki(server, security)? {
-        channel.provider = pki.provider();
-        trust_list_changes = pki.watch().map_err(|error| Failure::Environment(error.to_string()))?;
-    }
-    Ok(ClientConfig {
-        channel: Arc::new(channel),
-        trust_list_changes,
-        request_timeout: security.timeout,
-        token_lifetime_ms: u32::try_from(security.token_lifetime.as_millis()).unwrap_or(u32::MAX),
-        application_name: "taktwerk".into(),
-        reconnect: ReconnectPolicy { enabled: false, ..ReconnectPolicy::default() },
-        ..ClientConfig::default()
-    })
+    session::failure(error).into()
 }
 
 /// What to connect to.
 pub(crate) fn target(endpoint: &Endpoint, security: &SecurityArgs) -> Result<Target, Failure> {
-    let mut target = Target::direct(&endpoint.to_string())
-        .map_err(|error| Failure::Usage(format!("{endpoint}: {error}")))?;
-    target.security = security::wanted(endpoint, security)?;
-    target.discover = !security::is_none(target.security);
-    if let Some(provider) = security::user(security)? {
-        target.identity = Identity::X509 { provider };
-    }
-    if let Some(name) = &security.user {
-        let password = security.read_password()?;
-        target.identity =
-            Identity::UserName { name: name.as_str().into(), password: password.as_str().into() };
-    }
-    if let Some(token) = security.read_token()? {
-        target.identity = Identity::IssuedToken { token: token.as_str().into() };
-    }
-    // On loopback nothing crosses a network.
-    target.allow_plaintext_password =
-        security.has_secret() && (security.allow_plaintext_password || endpoint.is_loopback());
-    Ok(target)
+    Ok(session::target(endpoint, security)?)
 }
 
 /// Asks a server for its endpoints, without a session.
 pub(crate) fn endpoints(arguments: &ConnectionArgs) -> Result<Vec<EndpointDescription>, Failure> {
-    endpoints_via(arguments, None)
+    Ok(session::endpoints(arguments)?)
 }
 
 /// What a discovery server knows: servers (Part 4 §5.5.2), and its own endpoints.
@@ -166,167 +56,26 @@ pub(crate) fn endpoints(arguments: &ConnectionArgs) -> Result<Vec<EndpointDescri
 pub(crate) fn discovery(
     arguments: &ConnectionArgs,
 ) -> Result<(Vec<taktwerk_schema::ApplicationDescription>, Vec<EndpointDescription>), Failure> {
-    let url = arguments.endpoint.to_string();
-    let mut client = discovery_client(arguments, None)?;
-    let mut servers =
-        taktwerk_schema::FindServersRequest { endpoint_url: url.as_str().into(), ..Default::default() };
-    let servers = client.call(&mut servers).map_err(|error| failure(&error))?.servers;
-    let mut endpoints = GetEndpointsRequest { endpoint_url: url.as_str().into(), ..Default::default() };
-    let endpoints = client.call(&mut endpoints).map_err(|error| failure(&error))?.endpoints;
-    client.disconnect();
-    Ok((servers, endpoints))
-}
-
-fn endpoints_via(
-    arguments: &ConnectionArgs,
-    via: Option<EndpointUrl>,
-) -> Result<Vec<EndpointDescription>, Failure> {
-    let url = arguments.endpoint.to_string();
-    let mut client = discovery_client(arguments, via)?;
-    let mut request = GetEndpointsRequest { endpoint_url: url.as_str().into(), ..Default::default() };
-    let response = client.call(&mut request).map_err(|error| failure(&error))?;
-    client.disconnect();
-    Ok(response.endpoints)
-}
-
-/// A connection for the discovery services, which need neither a session nor security.
-fn discovery_client(arguments: &ConnectionArgs, via: Option<EndpointUrl>) -> Result<BlockingClient, Failure> {
-    let mut target = target(&arguments.endpoint, &arguments.security)?;
-    target.session = false;
-    target.discover = false;
-    target.via = via;
-    // Discovery needs no certificates, so none are made or looked for.
-    let config = ClientConfig {
-        request_timeout: arguments.security.timeout,
-        reconnect: ReconnectPolicy { enabled: false, ..ReconnectPolicy::default() },
-        ..ClientConfig::default()
-    };
-    let connected = BlockingClient::connect(Arc::new(config), target);
-    let (client, _) = connected.map_err(|error| unreachable(&arguments.endpoint, &error))?;
-    Ok(client)
-}
-
-/// Fills in what discovery would find, so that clients connect without asking.
-pub(crate) fn discover(arguments: &ConnectionArgs, target: &mut Target) -> Result<(), Failure> {
-    let endpoints = endpoints_via(arguments, target.via.clone())?;
-    let provider = security::pki(&arguments.endpoint, &arguments.security)?.map(|pki| pki.provider());
-    let security = |endpoint: &EndpointDescription| {
-        let policy = SecurityPolicy::from_uri(endpoint.security_policy_uri.as_str())?;
-        Some((MessageSecurityMode::from_number(endpoint.security_mode.0)?, policy))
-    };
-    let usable = endpoints.iter().filter_map(|endpoint| Some((security(endpoint)?, endpoint)));
-    let usable = usable.filter(|((mode, policy), _)| match target.security {
-        Security::Exactly(wanted_policy, wanted_mode) => (wanted_policy, wanted_mode) == (*policy, *mode),
-        _ => {
-            *mode != MessageSecurityMode::None
-                && !policy.is_deprecated()
-                && provider.as_ref().is_some_and(|provider| provider.supports(*policy))
-        }
-    });
-    let best = usable.max_by_key(|((mode, policy), _)| (*mode, policy.info().security_level));
-    let Some(((mode, policy), endpoint)) = best else {
-        return Err(Failure::Connect(format!(
-            "{} does not offer the security that was asked for; taktwerk endpoints shows what it offers",
-            arguments.endpoint
-        )));
-    };
-    target.security = Security::Exactly(policy, mode);
-    target.server_certificate = endpoint.server_certificate.as_deref().map(Into::into);
-    target.discover = false;
-    Ok(())
-}
-
-/// Why there is no session: always exit code 3, whatever the server answered.
-pub(crate) fn unreachable(endpoint: &Endpoint, error: &ClientError) -> Failure {
-    Failure::Connect(format!("cannot connect to {endpoint}: {}", describe(error)))
+    Ok(session::discovery(arguments)?)
 }
 
 impl Session {
     /// Connects.
     pub(crate) fn connect(arguments: &ConnectionArgs) -> Result<Self, Failure> {
-        Self::connect_as(arguments, ReconnectPolicy { enabled: false, ..ReconnectPolicy::default() })
+        let session = session::Session::connect(arguments, &StandardError)?;
+        Ok(Self { session, types: Types::default() })
     }
 
     /// Connects, and again whenever the connection is lost. That it is not there at first is told at once.
     pub(crate) fn connect_for_good(arguments: &ConnectionArgs) -> Result<Self, Failure> {
-        let delay_max = std::time::Duration::from_secs(5);
-        Self::connect_as(arguments, ReconnectPolicy { delay_max, ..ReconnectPolicy::default() })
-    }
-
-    fn connect_as(arguments: &ConnectionArgs, reconnect: ReconnectPolicy) -> Result<Self, Failure> {
-        let mut target = target(&arguments.endpoint, &arguments.security)?;
-        // One more round trip, and the server can say what it offers instead.
-        target.discover = true;
-        let recording = Recording::open(arguments.security.allow_key_log)?;
-        let mut config = ClientConfig { reconnect, ..config(&arguments.endpoint, &arguments.security)? };
-        if recording.key_log.is_some() {
-            let channel =
-                ChannelConfig { key_log: recording.key_log, ..ChannelConfig::clone(&config.channel) };
-            config.channel = Arc::new(channel);
-        }
-        let (client, info) = BlockingClient::connect_captured(Arc::new(config), target, recording.capture)
-            .map_err(|error| unreachable(&arguments.endpoint, &error))?;
-        let namespaces: Vec<String> = info.namespaces.iter().map(|uri| uri.as_str().to_owned()).collect();
-        let namespaces = (!namespaces.is_empty()).then_some(namespaces);
-        Ok(Self { client, namespaces, types: Types::default() })
-    }
-
-    /// The client itself.
-    pub(crate) fn client(&mut self) -> &mut BlockingClient {
-        &mut self.client
+        let session = session::Session::connect_for_good(arguments, &StandardError)?;
+        Ok(Self { session, types: Types::default() })
     }
 
     /// Ends the session in order.
     pub(crate) fn close(self) {
-        self.client.disconnect();
+        self.session.close();
     }
-
-    /// Sends a request, in parts if the server wants that.
-    pub(crate) fn request<R: Splittable>(&mut self, request: R) -> Result<R::Response, Failure> {
-        self.client.operate(request).map_err(|error| failure(&error))
-    }
-
-    /// Reads attributes with both timestamps, from the source.
-    pub(crate) fn read(&mut self, nodes: Vec<ReadValueId>) -> Result<Vec<DataValue>, Failure> {
-        self.read_aged(nodes, 0.0)
-    }
-
-    /// Reads attributes with both timestamps; values may be so old, in milliseconds.
-    pub(crate) fn read_aged(
-        &mut self,
-        nodes_to_read: Vec<ReadValueId>,
-        max_age: f64,
-    ) -> Result<Vec<DataValue>, Failure> {
-        let wanted = nodes_to_read.len();
-        let timestamps_to_return = TimestampsToReturn::BOTH;
-        let request = ReadRequest { max_age, timestamps_to_return, nodes_to_read, ..Default::default() };
-        let results = self.request(request)?.results;
-        if results.len() == wanted {
-            return Ok(results);
-        }
-        Err(Failure::BadStatus(format!("the server answered {} results for {wanted} reads", results.len())))
-    }
-
-    /// The NamespaceArray.
-    pub(crate) fn namespaces(&mut self) -> Result<Vec<String>, Failure> {
-        if let Some(known) = &self.namespaces {
-            return Ok(known.clone());
-        }
-        let array = ReadValueId {
-            node_id: NodeId::numeric(0, variable_ids::SERVER_NAMESPACE_ARRAY),
-            attribute_id: crate::attribute::Attribute::VALUE.id(),
-            ..Default::default()
-        };
-        let value = self.read(vec![array])?.into_iter().next().and_then(|result| result.value);
-        let uris: Vec<taktwerk_types::UaString> = value
-            .and_then(|value| value.try_into().ok())
-            .ok_or_else(|| Failure::BadStatus("the server has no NamespaceArray".to_owned()))?;
-        let uris: Vec<String> = uris.iter().map(|uri| uri.as_str().to_owned()).collect();
-        self.namespaces = Some(uris.clone());
-        Ok(uris)
-    }
-
-    // ---- data types: see `types`
 
     /// Which built-in type values of a DataType have in a Variant; `None` if it is not known.
     pub(crate) fn built_in_type(&mut self, data_type: &NodeId) -> Result<Option<BuiltInType>, Failure> {
@@ -366,7 +115,7 @@ impl Session {
     }
 
     fn read_types(&mut self) -> Result<(), Failure> {
-        self.client.learn(self.types.reader()).map_err(|error| failure(&error))
+        self.session.client().learn(self.types.reader()).map_err(|error| failure(&error))
     }
 
     /// A value for people; structures with names as far as they have been learnt.
@@ -392,24 +141,5 @@ impl Session {
             Some(kind) => kind.to_string(),
             None => data_type.to_string(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_server_refuses_is_told_with_what_to_do() {
-        let of = |service, status| describe(&ClientError::Service { service, status });
-        for status in [StatusCode::BAD_USER_ACCESS_DENIED, StatusCode::BAD_IDENTITY_TOKEN_REJECTED] {
-            assert!(of("ActivateSession", status).contains("--user"), "{status}");
-            assert!(!of("Read", status).contains("--user"), "{status}");
-        }
-        let closed = ClientError::ServerClosed {
-            status: StatusCode::BAD_SECURITY_CHECKS_FAILED,
-            reason: String::new().into(),
-        };
-        assert!(describe(&closed).contains("taktwerk pki trust"), "{}", describe(&closed));
     }
 }

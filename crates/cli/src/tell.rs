@@ -18,3 +18,13 @@ macro_rules! tell_part {
         let _ = write!(std::io::stderr(), $($text)*);
     }};
 }
+
+/// Tells what the generators and their connections have to say.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StandardError;
+
+impl taktwerk_generator::client::Tell for StandardError {
+    fn tell(&self, line: &str) {
+        tell!("{line}");
+    }
+}

@@ -5,7 +5,7 @@
 //! [`validity`], …). Here are:
 //!
 //! - [`program`]: other programs that are started, waited for and always ended; [`orphans`]: those that outlived a
-//!   laboratory that was killed;
+//!   laboratory that was killed; [`leftovers`]: everything that one has left;
 //! - [`cpu`]: isolation, class, governor, and what they really are;
 //! - [`links`]: networks that are emulated, probed and taken away again;
 //! - [`mqtt`]: a client to measure brokers with;
@@ -30,6 +30,7 @@ pub mod cpu;
 pub mod experiment;
 #[cfg(feature = "laboratory")]
 pub mod host;
+pub mod leftovers;
 pub mod links;
 #[cfg(feature = "laboratory")]
 pub mod measurement;

@@ -20,7 +20,7 @@
 //! - [`pin`], [`clock`], [`files`], [`machine`]: CPU affinity, time, the limit of open files, what machine this was;
 //! - [`mqtt`]: packets of MQTT.
 //!
-//! The generators themselves need a client, certificates and a progress bar: they are in the command (`cli/src/bench`).
+//! What generates these loads needs a client, certificates and the laboratory: the crate `generator`.
 
 pub mod attribute;
 pub mod clock;

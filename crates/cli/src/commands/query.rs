@@ -148,7 +148,7 @@ fn kind(session: &mut Session, text: &str) -> Result<NodeId, Failure> {
         return Ok(NodeId::numeric(0, node.id()));
     }
     match text.parse::<NodeSpec>() {
-        Ok(spec) => resolve::one(session, &spec),
+        Ok(spec) => Ok(resolve::one(session, &spec)?),
         Err(_) => {
             let meant = suggestion::question(text, types().map(|node| node.browse_name()));
             Err(Failure::Usage(format!(

@@ -9,7 +9,8 @@ use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 use taktwerk::pubsub::config::{Configuration, binary_file, toml, with_password};
 use taktwerk::pubsub::{MqttOptions, MqttVersion, QualityOfService};
-use taktwerk::pubsub::{PubSubError, PubSubStartError, PublisherId, SecurityMode};
+use taktwerk::pubsub::{PubSubError, PubSubStartError, SecurityMode};
+pub(super) use taktwerk_generator::pubsub::publisher_id;
 use taktwerk_pki::permissions::Protection;
 
 /// The address that is used unless another one is given: administratively scoped, so that it does not leave the site.
@@ -240,21 +241,6 @@ fn password(path: &Path) -> Result<String, String> {
     Ok(text.lines().next().unwrap_or_default().to_owned())
 }
 
-/// A publisher id: a number (of 16 bits, or with a type such as `uint32:7`) or a text (`string:line-1`).
-pub(crate) fn publisher_id(text: &str) -> Result<PublisherId, String> {
-    let wrong =
-        || format!("{text:?} is no publisher id: write 2234, byte:1, uint32:7, uint64:7 or string:line-1");
-    let (kind, value) = text.split_once(':').unwrap_or(("uint16", text));
-    Ok(match kind {
-        "byte" => PublisherId::Byte(value.parse().map_err(|_| wrong())?),
-        "uint16" => PublisherId::UInt16(value.parse().map_err(|_| wrong())?),
-        "uint32" => PublisherId::UInt32(value.parse().map_err(|_| wrong())?),
-        "uint64" => PublisherId::UInt64(value.parse().map_err(|_| wrong())?),
-        "string" if !value.is_empty() => PublisherId::String(value.into()),
-        _ => return Err(wrong()),
-    })
-}
-
 /// What becomes of a publisher or subscriber that does not start.
 pub(super) fn failure(error: PubSubStartError) -> Failure {
     match &error {
@@ -263,20 +249,5 @@ pub(super) fn failure(error: PubSubStartError) -> Failure {
             Failure::Environment(error.to_string())
         }
         _ => Failure::Usage(error.to_string()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn publisher_ids() {
-        assert_eq!(publisher_id("7"), Ok(PublisherId::UInt16(7)));
-        assert_eq!(publisher_id("byte:7"), Ok(PublisherId::Byte(7)));
-        assert_eq!(publisher_id("string:a:b"), Ok(PublisherId::String("a:b".into())));
-        for wrong in ["", "x", "70000", "byte:300", "string:", "int:3"] {
-            assert!(publisher_id(wrong).is_err(), "{wrong}");
-        }
     }
 }

@@ -4,6 +4,7 @@ use crate::connection::SecurityArgs;
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::tell::StandardError;
 use crate::{security, session};
 use clap::Args;
 use std::path::Path;
@@ -139,7 +140,7 @@ impl Keys {
                 "--policy None: keys are handed out over encrypting connections only".to_owned(),
             ));
         }
-        let provider = security::pki(endpoint, &security)?.map(|pki| pki.provider());
+        let provider = security::pki(endpoint, &security, &StandardError)?.map(|pki| pki.provider());
         let timeout = security.timeout;
         let connect = move |url: &str| {
             let builder = Client::builder(url)

@@ -16,7 +16,7 @@ mod listen;
 mod publish;
 mod send_time;
 
-pub(crate) use common::{publisher_id, read as read_configuration};
+pub(crate) use common::read as read_configuration;
 pub(crate) use demand::{Side, secured};
 pub(crate) use keys::{KeyFile, fixed as fixed_keys};
 

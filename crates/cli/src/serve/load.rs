@@ -3,20 +3,12 @@
 use super::updater::Updater;
 use clap::ValueEnum;
 use taktwerk::Server;
+use taktwerk_generator::signals;
 use taktwerk_net::clock;
-use taktwerk_schema::AccessLevelType;
-use taktwerk_schema::ids::{object_ids, object_type_ids, reference_type_ids, variable_type_ids};
+use taktwerk_schema::ids::{object_ids, object_type_ids};
 use taktwerk_server::NewEvent;
-use taktwerk_server::space::build::{Under, ValueShape};
-use taktwerk_server::space::{NodeSpec, VariableHandle};
-use taktwerk_types::{BuiltInType, NodeId, QualifiedName, UtcTime};
-
-/// The folder `ns=1;i=99999`.
-const FOLDER: u32 = 99_999;
-/// The first signal, `ns=1;i=100000`.
-pub(crate) const FIRST: u32 = 100_000;
-/// All of this is in the server's own namespace.
-const NAMESPACE: u16 = 1;
+use taktwerk_server::space::VariableHandle;
+use taktwerk_types::{NodeId, UtcTime};
 
 /// What the values of signals say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -38,7 +30,7 @@ pub(crate) fn start(
     period_ns: u64,
     values: SignalValues,
 ) -> Result<Option<Updater>, super::ServeError> {
-    let handles = add(server, count)?;
+    let handles = signals::add(server, count)?;
     if count == 0 || period_ns == 0 {
         return Ok(None);
     }
@@ -82,49 +74,6 @@ pub(crate) fn raise_events(server: &Server, per_second: u32) -> Result<Option<Up
         raised = raised.max(due);
     })?;
     Ok(Some(updater))
-}
-
-/// The folder of the signals.
-pub(crate) fn folder() -> NodeId {
-    NodeId::numeric(NAMESPACE, FOLDER)
-}
-
-/// Adds `count` signals.
-pub(crate) fn add(server: &Server, count: u32) -> Result<Vec<VariableHandle>, super::ServeError> {
-    let space = server.space();
-    let now = clock::wall();
-    let id = |number| NodeId::numeric(NAMESPACE, number);
-    let ns0 = |number| NodeId::numeric(0, number);
-    let name = |text: String| QualifiedName::new(NAMESPACE, text);
-
-    let folder = id(FOLDER);
-    let under_objects = Under {
-        parent: &ns0(object_ids::OBJECTS_FOLDER),
-        reference_type: &ns0(reference_type_ids::ORGANIZES),
-        type_definition: Some(&ns0(object_type_ids::FOLDER_TYPE)),
-    };
-    space.add_node(NodeSpec::object(folder.clone(), name("signals".into())), under_objects, now)?;
-
-    let read_write = AccessLevelType(AccessLevelType::CURRENT_READ.0 | AccessLevelType::CURRENT_WRITE.0);
-    let signals = (0..count).map(|signal| {
-        let first_value = 1.0 + f64::from(signal);
-        NodeSpec::variable(
-            id(FIRST + signal),
-            name(format!("signal{signal}")),
-            NodeId::NULL,
-            Some(first_value.into()),
-        )
-        .shape(ValueShape::scalar(BuiltInType::Double))
-        .access_level(read_write)
-    });
-    let under_folder = Under {
-        parent: &folder,
-        reference_type: &ns0(reference_type_ids::HAS_COMPONENT),
-        type_definition: Some(&ns0(variable_type_ids::BASE_DATA_VARIABLE_TYPE)),
-    };
-    space.add_nodes(signals, under_folder, now)?;
-
-    Ok((0..count).map(|signal| space.variable(&id(FIRST + signal))).collect::<Result<_, _>>()?)
 }
 
 /// The next random number between 0 and 1 (xorshift64*).

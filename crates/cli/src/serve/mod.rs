@@ -30,8 +30,8 @@ pub(crate) use security::{APPLICATION_NAME, APPLICATION_URI};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
-use crate::recording::Recording;
 use crate::span;
+use crate::tell::StandardError;
 use clap::Args;
 use configured::Configured;
 use load::SignalValues;
@@ -47,6 +47,7 @@ use taktwerk::headroom::Admit;
 use taktwerk::server::ServerBuilder;
 use taktwerk::{RunningServer, Server, StatusCode};
 use taktwerk_config::users::CertificateVerifier;
+use taktwerk_generator::client::recording::Recording;
 use taktwerk_lab::outcome::wrapped;
 use taktwerk_lab::pin::CpuList;
 use taktwerk_server::Limits;
@@ -447,7 +448,7 @@ fn tuned(mut builder: ServerBuilder, arguments: &ServeArgs) -> ServerBuilder {
 
 /// Keys and captures, if they are allowed.
 fn recorded(mut builder: ServerBuilder, arguments: &ServeArgs) -> Result<ServerBuilder, Failure> {
-    let recording = Recording::open(arguments.allow_key_log)?;
+    let recording = Recording::open(arguments.allow_key_log, &StandardError)?;
     if let Some(log) = recording.key_log {
         builder = builder.key_log(log);
     }
@@ -510,7 +511,10 @@ fn fill(server: &Server, content: &Content, arguments: &ServeArgs) -> Result<Fil
         if arguments.history_signals {
             let now = taktwerk_net::clock::wall();
             let rule = taktwerk::history::Rule::default();
-            server.space().historize_below(&load::folder(), false, rule, now).map_err(ServeError::from)?;
+            server
+                .space()
+                .historize_below(&taktwerk_generator::signals::folder(), false, rule, now)
+                .map_err(ServeError::from)?;
         }
     }
     updaters.extend(load::raise_events(server, arguments.events)?);

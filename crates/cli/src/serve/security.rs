@@ -3,6 +3,7 @@
 use super::ServeArgs;
 use crate::failure::Failure;
 use crate::security::{NEW_KEYS, client_pki, data_folder, environment, new_keys, warn_of_expiry};
+use crate::tell::StandardError;
 use std::path::PathBuf;
 use taktwerk::pki::Pki;
 use taktwerk::server::ServerBuilder;
@@ -87,7 +88,7 @@ pub(super) fn report(pki: &Pki) {
     for problem in pki.problems() {
         tell!("{}: {}", problem.path.display(), problem.what);
     }
-    warn_of_expiry(pki);
+    warn_of_expiry(pki, &StandardError);
 }
 
 /// The server's certificates; the demo's own folder unless another one was named.
@@ -117,7 +118,7 @@ fn pki(arguments: &ServeArgs, policies: &[SecurityPolicy]) -> Result<Pki, Failur
 fn introduce(server: &Pki) -> Result<(), Failure> {
     let client = client_pki(None)?.create_missing(NEW_KEYS).open().map_err(environment)?;
     server.trust_those_of(&client).map_err(environment)?;
-    client.trust_those_of(server).map_err(environment)
+    Ok(client.trust_those_of(server).map_err(environment)?)
 }
 
 impl Offer {

@@ -2,8 +2,9 @@
 
 use super::parts;
 use crate::latency::Summary;
+use crate::mqtt::{Qos, Version};
+use crate::specification::{Content, Layout, MessageSecurity, MqttPattern, PubSubPattern};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 parts!(Brokered, Delivered, Drift, FanOut, Heard, Igmp, Published, Stations);
 
@@ -64,7 +65,7 @@ pub struct Late {
 pub struct Published {
     /// What was asked for.
     #[serde(default)]
-    pub requested: Value,
+    pub requested: PublishedRequested,
     /// Length of the window, seconds.
     pub window_s: f64,
     /// Cycles run.
@@ -123,14 +124,97 @@ pub struct Published {
     pub lateness_p99_ratio: Option<f64>,
 }
 
+/// What `bench pubsub` was asked for.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PublishedRequested {
+    /// Values per cycle.
+    pub signals: u32,
+    /// Publishing interval, milliseconds.
+    pub interval_ms: f64,
+    /// Layout of the messages.
+    pub layout: Option<Layout>,
+    /// Message security.
+    pub security: Security,
+    /// Interval at which the value changes, milliseconds; `None` if it is new when it is sampled.
+    pub update_ms: Option<f64>,
+    /// Network interface.
+    pub interface: String,
+    /// How long to measure, seconds.
+    pub duration_s: f64,
+    /// Turns of publisher and bare loop.
+    pub rounds: u32,
+    /// Real-time priority.
+    pub fifo: Option<u8>,
+    /// How the subscriber waits.
+    pub receiver: Receiver,
+    /// CPU of the publisher's thread.
+    pub publisher_cpu: Option<usize>,
+    /// CPU of the subscriber's thread.
+    pub subscriber_cpu: Option<usize>,
+}
+
+/// Message security by the names of the specification (Part 4 §7.20).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Security {
+    /// No protection.
+    #[default]
+    None,
+    /// Signed.
+    Sign,
+    /// Signed and encrypted.
+    SignAndEncrypt,
+}
+
+impl From<MessageSecurity> for Security {
+    fn from(security: MessageSecurity) -> Self {
+        match security {
+            MessageSecurity::None => Self::None,
+            MessageSecurity::Sign => Self::Sign,
+            MessageSecurity::SignAndEncrypt => Self::SignAndEncrypt,
+        }
+    }
+}
+
+/// How a subscriber waits for messages.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Receiver {
+    /// It never sleeps.
+    Busy,
+    /// It sleeps until a message arrives.
+    Asleep,
+    /// It sleeps until shortly before a message is expected.
+    #[default]
+    Expecting,
+}
+
 /// `bench pubsub --pattern listen`: what another publisher sends is in [`Delivered`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Heard {
     /// What was asked for.
     #[serde(default)]
-    pub requested: Value,
+    pub requested: HeardRequested,
     /// Length of the window, seconds.
     pub window_s: f64,
+}
+
+/// What `bench pubsub --pattern listen` was asked for.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HeardRequested {
+    /// Who publishes: somebody else.
+    pub pattern: Option<PubSubPattern>,
+    /// The publisher's interval, milliseconds.
+    pub interval_ms: f64,
+    /// Network interface.
+    pub interface: String,
+    /// How long to measure, seconds.
+    pub duration_s: f64,
+    /// How the subscriber waits.
+    pub receiver: Receiver,
+    /// CPU of its thread.
+    pub subscriber_cpu: Option<usize>,
 }
 
 /// `bench pubsub --pattern round-trip` and `fan`: messages between stations.
@@ -138,7 +222,7 @@ pub struct Heard {
 pub struct Stations {
     /// What was asked for.
     #[serde(default)]
-    pub requested: Value,
+    pub requested: StationsRequested,
     /// Length of the window, seconds.
     pub window_s: f64,
     /// Messages or transactions begun.
@@ -149,6 +233,24 @@ pub struct Stations {
     pub wire: Datagrams,
     /// CPU time of all stations.
     pub generator: Crew,
+}
+
+/// What `bench pubsub --pattern round-trip` and `fan` were asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StationsRequested {
+    /// Who answers.
+    pub pattern: Option<PubSubPattern>,
+    /// Stations.
+    pub clients: u32,
+    /// Bytes of a message's value.
+    pub payload_bytes: u32,
+    /// Round trips or transactions, if their number ends the load.
+    pub count: Option<u64>,
+    /// How long to measure, seconds.
+    pub duration_s: f64,
+    /// Warm-up, seconds.
+    pub warmup_s: f64,
 }
 
 /// Bytes in datagrams, by the names of [`crate::wire::Wire`]. Nothing is measured here but the lengths of the datagrams.
@@ -180,11 +282,21 @@ pub struct Crew {
 pub struct Igmp {
     /// What was asked for.
     #[serde(default)]
-    pub requested: Value,
+    pub requested: IgmpRequested,
     /// With IGMP snooping.
     pub snooping: Multicast,
     /// Without.
     pub flooding: Multicast,
+}
+
+/// What `bench igmp` was asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct IgmpRequested {
+    /// Publishing interval, milliseconds.
+    pub interval_ms: f64,
+    /// How long to count, seconds.
+    pub duration_s: f64,
 }
 
 /// Packets of a multicast group.
@@ -207,7 +319,7 @@ pub struct Multicast {
 pub struct Brokered {
     /// What was asked for.
     #[serde(default)]
-    pub requested: Value,
+    pub requested: BrokeredRequested,
     /// Messages sent.
     pub sent: u64,
     /// Messages that were due.
@@ -226,6 +338,32 @@ pub struct Brokered {
     /// Messages or transactions per second; `None` if the window was not closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_second: Option<f64>,
+}
+
+/// What `bench mqtt` was asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BrokeredRequested {
+    /// Who answers.
+    pub pattern: Option<MqttPattern>,
+    /// Clients.
+    pub clients: u32,
+    /// Quality of service.
+    pub qos: Option<Qos>,
+    /// Version of MQTT.
+    pub mqtt: Option<Version>,
+    /// Content of a message.
+    pub message: Option<Content>,
+    /// Bytes of a message, or of the value in it.
+    pub payload_bytes: u32,
+    /// Messages or transactions per second of a schedule.
+    pub rate: Option<f64>,
+    /// Messages or transactions, if their number ends the load.
+    pub count: Option<u64>,
+    /// How long to measure, seconds.
+    pub duration_s: f64,
+    /// Warm-up, seconds.
+    pub warmup_s: f64,
 }
 
 /// With `--pattern fan` over MQTT: how long until the receivers had a message.

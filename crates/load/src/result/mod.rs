@@ -8,6 +8,7 @@
 
 mod accounts;
 mod figure;
+mod gateway;
 mod messages;
 mod requests;
 mod subscription;
@@ -15,13 +16,23 @@ mod surroundings;
 
 pub use accounts::{Accounts, Generator, Per, Server, Unit};
 pub use figure::Figure;
-pub use messages::{
-    Brokered, Crew, Datagrams, Delivered, Drift, FanOut, Heard, Igmp, Late, Multicast, Published, Received,
-    Stations,
+pub use gateway::{
+    Aggregated, AggregatedRequested, Alternative, Compared, ComparedRequested, Contest, Cost, Hanging,
+    LimitedBy, Load, Polled, PolledRequested, Relayed, RelayedRequested,
 };
-pub use requests::{Answered, Latencies, Probed, Requests, Sessions, Updates};
-pub use subscription::{Extent, Returned, Revised, RoundTrips, Stalled, Subscribed, Transactions};
-
+pub use messages::{
+    Brokered, BrokeredRequested, Crew, Datagrams, Delivered, Drift, FanOut, Heard, HeardRequested, Igmp,
+    IgmpRequested, Late, Multicast, Published, PublishedRequested, Received, Receiver, Security, Stations,
+    StationsRequested,
+};
+pub use requests::{
+    Answered, Latencies, Probed, ProbedRequested, Requests, RequestsRequested, Sessions, SessionsRequested,
+    Updates, UpdatesRequested,
+};
+pub use subscription::{
+    Extent, Returned, ReturnedRequested, Revised, RoundTrips, Stalled, Subscribed, SubscribedRequested,
+    Transactions,
+};
 pub use surroundings::{Asked, AskedDirection, AskedLoss, Laid, Link, Seen, Trips};
 
 use crate::latency::Times;

@@ -4,7 +4,6 @@ use super::parts;
 use crate::latency::{Latency, Summary};
 use crate::outliers::{Sample, Slow};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 parts!(Answered, Requests, Sessions, Probed, Updates);
 
@@ -47,7 +46,7 @@ pub struct Answered {
 pub struct Requests {
     /// What was asked for.
     #[serde(default)]
-    pub requested: Value,
+    pub requested: RequestsRequested,
     /// Nodes that were found.
     #[serde(default)]
     pub nodes: usize,
@@ -72,12 +71,32 @@ pub struct Requests {
     pub per_second: Option<f64>,
 }
 
+/// What `bench read`, `write` and `browse` were asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RequestsRequested {
+    /// Sessions.
+    pub clients: u32,
+    /// Requests per second of a schedule.
+    pub rate: Option<f64>,
+    /// Requests, if their number ends the load.
+    pub count: Option<u64>,
+    /// How long to measure, seconds.
+    pub duration_s: f64,
+    /// Warm-up, seconds.
+    pub warmup_s: f64,
+    /// Nodes per request.
+    pub batch: u32,
+    /// Whether each request waits for the answer to the one before.
+    pub closed: bool,
+}
+
 /// `bench connect`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sessions {
     /// What was asked for.
     #[serde(default)]
-    pub requested: Value,
+    pub requested: SessionsRequested,
     /// Sessions opened.
     pub sessions: u64,
     /// Sessions that could not be opened.
@@ -88,12 +107,28 @@ pub struct Sessions {
     pub closing: Summary,
 }
 
+/// What `bench connect` was asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SessionsRequested {
+    /// Sessions that are being opened at a time.
+    pub concurrency: u32,
+    /// Sessions per second of a schedule.
+    pub rate: Option<f64>,
+    /// Sessions, if their number ends the load.
+    pub count: Option<u64>,
+    /// How long to measure, seconds.
+    pub duration_s: f64,
+    /// Whether sessions stay open until the end.
+    pub hold: bool,
+}
+
 /// `bench probe`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Probed {
     /// What was asked for.
     #[serde(default)]
-    pub requested: Value,
+    pub requested: ProbedRequested,
     /// Requests sent.
     #[serde(default)]
     pub sent: u64,
@@ -113,12 +148,40 @@ pub struct Probed {
     pub slow: Vec<Slow>,
 }
 
+/// What `bench probe` was asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProbedRequested {
+    /// Requests per second.
+    pub rate: f64,
+    /// Requests.
+    pub count: u64,
+    /// Nodes per request.
+    pub batch: u32,
+    /// From which multiple of the fastest answer on one is slow.
+    pub slow: f64,
+}
+
 /// `bench update`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Updates {
     /// What was asked for.
     #[serde(default)]
-    pub requested: Value,
+    pub requested: UpdatesRequested,
     /// How long writing all signals took.
     pub run_span: Summary,
+}
+
+/// What `bench update` was asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct UpdatesRequested {
+    /// Signals of each cycle.
+    pub signals: u32,
+    /// Threads that share them.
+    pub threads: u32,
+    /// Cycles.
+    pub count: u64,
+    /// Interval of the cycles, milliseconds.
+    pub interval_ms: f64,
 }

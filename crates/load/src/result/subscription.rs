@@ -4,7 +4,6 @@ use super::parts;
 use crate::latency::Summary;
 use crate::progress::ProgressSummary;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use taktwerk_model::figures;
 
 parts!(Subscribed, Stalled, Returned, RoundTrips, Transactions);
@@ -65,7 +64,7 @@ impl Revised {
 pub struct Subscribed {
     /// What was asked for.
     #[serde(default)]
-    pub requested: Value,
+    pub requested: SubscribedRequested,
     /// What the server made of it.
     #[serde(default)]
     pub revised: Revised,
@@ -116,6 +115,34 @@ pub struct Subscribed {
     pub connections_lost: usize,
 }
 
+/// What `bench subscribe` was asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SubscribedRequested {
+    /// Sessions.
+    pub clients: u32,
+    /// Monitored items over all of them.
+    pub items: u32,
+    /// Publishing interval, milliseconds.
+    pub publishing_ms: f64,
+    /// Sampling interval, milliseconds.
+    pub sampling_ms: f64,
+    /// Queue size of each item.
+    pub queue: u32,
+    /// Interval at which each value changes, milliseconds, if it was told.
+    pub update_ms: Option<f64>,
+    /// How long to measure, seconds.
+    pub duration_s: f64,
+    /// Warm-up, seconds.
+    pub warmup_s: f64,
+    /// Items of the heavy client, if there is one.
+    pub heavy: Option<u32>,
+    /// Whether that client stops reading.
+    pub stall: bool,
+    /// Whether values tell when they were written.
+    pub time_in_value: bool,
+}
+
 /// `bench subscribe --stall`: a load in which a client stops reading.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Stalled {
@@ -128,10 +155,26 @@ pub struct Stalled {
 pub struct Returned {
     /// What was asked for.
     #[serde(default)]
-    pub requested: Value,
+    pub requested: ReturnedRequested,
     /// The publishing interval that the server chose, milliseconds.
     #[serde(default)]
     pub revised_publishing_ms: f64,
+}
+
+/// What `bench roundtrip` and `fan` were asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReturnedRequested {
+    /// Bytes of each value of a round trip.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payload_bytes: Option<u32>,
+    /// Clients of a fan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clients: Option<u32>,
+    /// Publishing interval, milliseconds.
+    pub publishing_ms: f64,
+    /// Round trips or transactions, if their number ends the load.
+    pub count: Option<u64>,
 }
 
 /// `bench roundtrip`, also over PubSub and MQTT.

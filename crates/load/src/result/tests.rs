@@ -112,7 +112,7 @@ fn whole() -> Document {
     document.add(&Requests { per_second: Some(1.0), ..Requests::default() });
     document.add(&Answered { latency: times, unanswered: 0 });
     document.add(&Subscribed {
-        requested: json!({}),
+        requested: SubscribedRequested::default(),
         revised: Revised::default(),
         nodes: 1,
         notifications: 1,
@@ -154,4 +154,37 @@ fn every_figure_that_is_read_is_written() {
         .filter(|figure| !beside.contains(figure) && !figures.contains_key(figure.name()))
         .collect();
     assert!(missing.is_empty(), "{missing:?}: which member was renamed?");
+}
+
+/// As the versions before these were types wrote them.
+#[test]
+fn comparisons_of_gateways_are_read_as_they_were_written() {
+    let summary = json!(Summary::default());
+    let value = json!({
+        "requested": {"devices": 2, "against": ["other"]},
+        "comparison": [
+            {"gateway": "taktwerk", "version": "1", "devices": 2, "values_per_s": 1.5, "changes_per_s": 2.0,
+                "in_time": 1.0, "delay": summary, "cpu_percent": 3.0, "cpu_us_per_value": 0.5, "rss_bytes": 7,
+                "holds": true, "ratio": 1.0, "invalid": null},
+            {"gateway": "other", "version": "2", "devices": 2, "holds": false, "error": "gone"},
+        ],
+        "alternatives": [
+            {"gateway": "other", "devices": 0},
+            {"gateway": "third", "version": "3", "devices": 1, "cpu_us_per_value": 9.0, "ratio_same_load": null,
+                "ratio_all_devices": 18.0},
+        ],
+        "cpu_ratio_to_best": 0.05,
+        "cpu_ratio_within_limit": true,
+    });
+    let read: Compared = Document::from(value.clone()).part().unwrap();
+    assert_eq!(read.comparison[0].measured.as_ref().unwrap().cpu_us_per_value, Some(0.5));
+    assert_eq!((&read.comparison[1].measured, read.comparison[1].error.as_deref()), (&None, Some("gone")));
+    assert_eq!(read.alternatives[0].cost, None);
+    assert_eq!(read.alternatives[1].cost.as_ref().unwrap().ratio_all_devices, Some(18.0));
+    let mut document = Document::default();
+    document.add(&read);
+    let mut written = document.into_value();
+    written["requested"] = value["requested"].clone();
+    assert_eq!(written, value);
+    assert!(full().part::<Compared>().is_err(), "other results hold no comparison");
 }

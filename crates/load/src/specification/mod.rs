@@ -3,9 +3,11 @@
 //! A specification is an option list of `taktwerk bench` and a JSON document at the same time; both have the same defaults.
 //! Times are [`Duration`]s.
 
+mod gateway;
 mod messages;
 mod opc_ua;
 
+pub use gateway::{GatewayDevices, GatewayMessages, GatewayServers};
 pub use messages::{Content, Igmp, Layout, MessageSecurity, Mqtt, MqttPattern, PubSub, PubSubPattern};
 pub use opc_ua::{Connect, Fan, Probe, Request, Roundtrip, Subscribe, Update};
 
@@ -50,6 +52,14 @@ pub enum Specification {
     Probe(Probe),
     /// Set values of a server in this process from one or several threads.
     Update(Update),
+    /// Read field devices through a gateway; measure latency and CPU cost of their values.
+    Gateway(GatewayDevices),
+    /// Feed a gateway from an MQTT broker; measure throughput and latency.
+    GatewayMqtt(GatewayMessages),
+    /// Aggregate OPC UA servers through a gateway; measure their CPU cost and the added delay.
+    #[command(name = "gateway-opcua")]
+    #[serde(rename = "gateway_opcua")]
+    GatewayOpcUa(GatewayServers),
 }
 
 /// Options of every load of an OPC UA server.
@@ -138,6 +148,16 @@ impl Specification {
             Self::Fan(load) => Some(&mut load.common),
             Self::Probe(load) => Some(&mut load.common),
             Self::Mqtt(_) | Self::PubSub(_) | Self::Igmp(_) | Self::Update(_) => None,
+            Self::Gateway(_) | Self::GatewayMqtt(_) | Self::GatewayOpcUa(_) => None,
+        }
+    }
+
+    /// Whether the load is to end with the standard input of its process.
+    #[must_use]
+    pub fn ends_with_stdin(&mut self) -> bool {
+        match self {
+            Self::Mqtt(load) => load.exit_with_stdin,
+            load => load.common().is_some_and(|common| common.exit_with_stdin),
         }
     }
 
@@ -157,6 +177,9 @@ impl Specification {
             Self::Fan(_) => "fan",
             Self::Probe(_) => "probe",
             Self::Update(_) => "update",
+            Self::Gateway(_) => "gateway",
+            Self::GatewayMqtt(_) => "gateway-mqtt",
+            Self::GatewayOpcUa(_) => "gateway-opcua",
         }
     }
 }
@@ -197,6 +220,9 @@ mod tests {
             ("pubsub", Specification::PubSub(PubSub::default())),
             ("igmp", Specification::Igmp(Igmp::default())),
             ("update", Specification::Update(Update::default())),
+            ("gateway", Specification::Gateway(GatewayDevices::default())),
+            ("gateway-mqtt", Specification::GatewayMqtt(GatewayMessages::default())),
+            ("gateway-opcua", Specification::GatewayOpcUa(GatewayServers::default())),
             (
                 "mqtt localhost",
                 Specification::Mqtt(Mqtt { url: Some("localhost".to_owned()), ..Mqtt::default() }),
@@ -205,7 +231,7 @@ mod tests {
             assert_eq!(common(parse(line)), load);
             assert_eq!(load.name(), line.split(' ').next().unwrap());
             // In a document, what is left out is the default as well.
-            let short = format!("{{\"load\":\"{}\"}}", load.name());
+            let short = format!("{{\"load\":\"{}\"}}", load.name().replace('-', "_"));
             let mut read: Specification = serde_json::from_str(&short).unwrap();
             if let Specification::Mqtt(mqtt) = &mut read {
                 mqtt.url = Some("localhost".to_owned());
@@ -222,6 +248,9 @@ mod tests {
             "write plc7 --pause 1.5 -d 3 --warmup 0",
             "mqtt localhost --qos 2 --mqtt 5 --pattern fan --message uadp -c 10",
             "pubsub --security sign-and-encrypt --layout dynamic --publisher-id uint32:7 --pattern listen --fifo 3",
+            "gateway --devices 3 --against node-red,asyncua-pymodbus --gateway-cpu 1",
+            "gateway-mqtt --peer rumqttd --topics 7",
+            "gateway-opcua --servers 2 -c 3 -I 250",
             "probe localhost --server-cpu 0 --slow 3 --busy-poll 50us --link lan --server-pid 7",
         ] {
             let load = parse(line);

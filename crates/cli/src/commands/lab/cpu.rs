@@ -72,7 +72,7 @@ fn under(arguments: &RunArgs, output: Output, interrupt: &Interrupt) -> Result<(
         governor: arguments.governor.clone(),
     };
     // Groups of a laboratory that was killed take CPUs from everybody.
-    crate::leftovers::clean_up();
+    taktwerk_lab::leftovers::clean_up();
     let set = wanted.set().map_err(refused)?;
     let mut child = start(arguments, &set)?;
     let conditions = || -> Result<Observed, Failure> {

@@ -2,13 +2,13 @@
 
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
-use crate::leftovers::clean_up;
 use crate::output::Output;
 use crate::serve::{APPLICATION_NAME, APPLICATION_URI};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::time::Duration;
 use taktwerk_attack::{Attack, AttackError, Limits, Memory, Options, Report, ServerProgram};
+use taktwerk_lab::leftovers::clean_up;
 use taktwerk_lab::table::{Align, Table};
 
 /// Floods a server on this machine and says what that did to an honest client.

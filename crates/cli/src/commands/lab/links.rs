@@ -58,7 +58,7 @@ pub(crate) struct LinkArgs {
 
 impl LinkArgs {
     fn up(&self) -> Result<Link, Failure> {
-        crate::leftovers::clean_up();
+        taktwerk_lab::leftovers::clean_up();
         let link = match self.method {
             Some(method) => Link::by(method, &self.link, self.seed),
             None => Link::up(&self.link, self.seed),
@@ -190,7 +190,7 @@ fn look(link: &Link) -> Result<Probed, Failure> {
 }
 
 fn compare_tcp(arguments: &TcpArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
-    crate::leftovers::clean_up();
+    taktwerk_lab::leftovers::clean_up();
     if let Some(loss) = arguments.loss.iter().find(|loss| !(0.0..=50.0).contains(*loss)) {
         return Err(Failure::Usage(format!("--loss {loss}: write per cent from 0 to 50")));
     }
@@ -408,7 +408,7 @@ fn relay(arguments: &ProxyArgs, output: Output, interrupt: &Interrupt) -> Result
     if arguments.exit_with_stdin {
         crate::supervised::end_with_stdin()?;
     } else {
-        crate::leftovers::clean_up();
+        taktwerk_lab::leftovers::clean_up();
     }
     let link = Link::by(Method::Proxy, &arguments.link, arguments.seed)
         .map_err(|error| Failure::Environment(error.to_string()))?;
@@ -438,7 +438,7 @@ fn relay(arguments: &ProxyArgs, output: Output, interrupt: &Interrupt) -> Result
 }
 
 fn clean(output: Output) -> Result<(), Failure> {
-    let cleaned = crate::leftovers::clean();
+    let cleaned = taktwerk_lab::leftovers::clean();
     if output.is_json() {
         return output.document(&json!({ "cleaned": cleaned }));
     }

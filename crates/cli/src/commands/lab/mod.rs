@@ -128,7 +128,7 @@ fn judged(findings: &[Finding]) -> Result<(), Failure> {
 /// This machine, and this program or another build of it.
 pub(crate) fn place(program: Option<&PathBuf>) -> Result<Place, Failure> {
     // First of all: groups of a laboratory that was killed take CPUs from everybody, this one included.
-    crate::leftovers::clean_up();
+    taktwerk_lab::leftovers::clean_up();
     let exe = match program {
         Some(program) => program.clone(),
         None => std::env::current_exe()

@@ -3,11 +3,11 @@
 
 use super::CapacityArgs;
 use crate::attribute::Attribute;
-use crate::bench::nodes;
 use crate::failure::Failure;
 use crate::node::NodeSpec;
 use crate::session::Session;
 use std::time::Duration;
+use taktwerk_generator::nodes;
 use taktwerk_schema::ReadValueId;
 use taktwerk_types::{DataValue, NodeId};
 

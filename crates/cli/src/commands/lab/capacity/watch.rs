@@ -153,7 +153,10 @@ fn read_on(
             Some(session) => Ok(session),
             None => Session::connect(connection),
         };
-        let answered = connected.and_then(|mut session| session.read(vec![node.clone()]).map(|_| session));
+        let answered = connected.and_then(|mut session| {
+            session.read(vec![node.clone()])?;
+            Ok(session)
+        });
         let took = sent.elapsed().as_secs_f64() * 1e6;
         match answered {
             Ok(again) => {

@@ -71,7 +71,7 @@ pub(super) fn run(peer: &'static Peer, directory: &Path) -> Result<Vec<Check>, F
 #[cfg(feature = "gateway")]
 fn field_devices() -> Result<Vec<SocketAddr>, Failure> {
     let registers = u16::try_from(VARIABLES).unwrap_or(u16::MAX);
-    crate::bench::field_devices(DEVICES, registers, UPDATE)
+    taktwerk_generator::gateway::field_devices(DEVICES, registers, UPDATE)
         .map_err(|error| Failure::Environment(format!("cannot start the devices: {error}")))
 }
 

@@ -173,7 +173,7 @@ fn install(arguments: &InstallArgs, output: Output, interrupt: &Interrupt) -> Re
     };
     let mut failures = Vec::new();
     let mut results = Vec::new();
-    crate::leftovers::clean_up();
+    taktwerk_lab::leftovers::clean_up();
     for (at, peer) in wanted.iter().copied().enumerate() {
         if interrupt.asked() {
             return Err(Failure::Interrupted);
@@ -200,7 +200,7 @@ fn install(arguments: &InstallArgs, output: Output, interrupt: &Interrupt) -> Re
 }
 
 fn check_all(arguments: &CheckArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
-    crate::leftovers::clean_up();
+    taktwerk_lab::leftovers::clean_up();
     let directory = arguments.place.directory();
     let named: Vec<_> = arguments.names.iter().map(|name| find(name)).collect::<Result<_, _>>()?;
     let is_wanted = |peer: &Peer| match named.is_empty() {
@@ -243,7 +243,7 @@ fn check_all(arguments: &CheckArgs, output: Output, interrupt: &Interrupt) -> Re
 
 fn serve(arguments: &RunArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     let peer = find(&arguments.name)?;
-    crate::leftovers::clean_up();
+    taktwerk_lab::leftovers::clean_up();
     let options = PeerOptions {
         port: arguments.port,
         bind: arguments.bind,

@@ -1,0 +1,233 @@
+//! Certificates of the command: where they are kept, and what of them a connection uses.
+
+use super::Tell;
+use crate::error::GeneratorError;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use taktwerk::pki::{Pki, PkiError};
+use taktwerk_client::config::Security;
+use taktwerk_crypto::{MessageSecurityMode, Provider, SecurityPolicy};
+use taktwerk_load::connection::SecurityArgs;
+use taktwerk_load::endpoint::Endpoint;
+use taktwerk_pki::doctor::own_expiry;
+use taktwerk_pki::{CertificateSettings, NewKey, Store};
+
+/// What our client certificate says of itself.
+const CLIENT_URI: &str = "urn:taktwerk:client";
+
+/// The keys that are made on first use: with them there is a policy in common with every server that has one.
+pub const NEW_KEYS: [NewKey; 2] = [NewKey::Rsa2048, NewKey::NistP256];
+
+/// The keys that serve policies: those above, or for policies that were named the ones that they take.
+pub fn new_keys(policies: &[SecurityPolicy]) -> Vec<NewKey> {
+    let mut keys = Vec::new();
+    for key in policies.iter().filter_map(|policy| NewKey::for_policy(*policy)) {
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    if keys.is_empty() { NEW_KEYS.to_vec() } else { keys }
+}
+
+/// Where the command keeps what it has to remember: `$XDG_DATA_HOME/taktwerk`, usually `~/.local/share/taktwerk`.
+pub fn data_folder() -> Result<PathBuf, GeneratorError> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let data = absolute("XDG_DATA_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/share")));
+    data.map(|data| data.join("taktwerk")).ok_or_else(|| {
+        GeneratorError::Environment(
+            "there is no place for certificates: set HOME, or name a folder with --pki".to_owned(),
+        )
+    })
+}
+
+/// A problem with certificates and folders of this machine.
+pub fn environment(error: PkiError) -> GeneratorError {
+    GeneratorError::Environment(error.to_string())
+}
+
+/// The client's certificates and trust lists in the default folder or in one that was named.
+pub fn client_pki(folder: Option<&PathBuf>) -> Result<taktwerk::pki::PkiBuilder, GeneratorError> {
+    let folder = match folder {
+        Some(folder) => folder.clone(),
+        None => data_folder()?.join("pki"),
+    };
+    let mut settings = CertificateSettings::new("taktwerk", CLIENT_URI);
+    // A key of another kind is still ours: one application has one ApplicationUri, whatever certificate it shows.
+    if let Some(own) = Store::at(&folder).own(&mut Vec::new()).first() {
+        let (name, uri) = (own.certificate.common_name(), own.certificate.application_uri());
+        settings.application_name = name.unwrap_or(settings.application_name);
+        settings.application_uri = uri.map_or(settings.application_uri, str::to_owned);
+    }
+    Ok(Pki::in_folder(folder).settings(settings))
+}
+
+/// Says which of our certificates have expired or soon will, and what mends it.
+pub fn warn_of_expiry(pki: &Pki, tell: &dyn Tell) {
+    for own in pki.store().own(&mut Vec::new()) {
+        if let Some(expiry) = own_expiry(&own, pki.store().root(), taktwerk_net::clock::wall()) {
+            tell.tell(&format!("WARNING: {}: {}", own.path.display(), expiry.sentence));
+            if let Some(command) = expiry.command {
+                tell.tell(&format!("  {command}"));
+            }
+        }
+    }
+}
+
+/// What `--policy` and `--mode` ask for. Whoever says nothing gets no security from servers on this machine and the best
+/// from others: to talk in clear over a network has to be asked for.
+pub fn wanted(server: &Endpoint, arguments: &SecurityArgs) -> Result<Security, GeneratorError> {
+    let usage = |error: &dyn core::fmt::Display| GeneratorError::Usage(error.to_string());
+    let mode = arguments.mode.as_deref().map(str::parse::<MessageSecurityMode>).transpose();
+    let mode = mode.map_err(|error| usage(&error))?;
+    let best = Ok(Security::Best);
+    let policy = match arguments.policy.as_deref() {
+        Some(text) if text.eq_ignore_ascii_case("best") => match mode {
+            // The best is always signed and encrypted where the server has that.
+            None | Some(MessageSecurityMode::SignAndEncrypt) => return best,
+            Some(mode) => {
+                return Err(usage(&format!(
+                    "policy best chooses the mode too: leave out mode {mode}, or name a policy such as Basic256Sha256"
+                )));
+            }
+        },
+        Some(text) => text.parse::<SecurityPolicy>().map_err(|error| usage(&format!("{text}: {error}")))?,
+        None if mode.is_some_and(|mode| mode != MessageSecurityMode::None) => {
+            return Err(usage(&"--mode needs a --policy that it goes with, such as Basic256Sha256"));
+        }
+        None if mode.is_none() && (arguments.cert.is_some() || !server.is_loopback()) => return best,
+        None => SecurityPolicy::None,
+    };
+    let secured = policy != SecurityPolicy::None;
+    let default = if secured { MessageSecurityMode::SignAndEncrypt } else { MessageSecurityMode::None };
+    let mode = mode.unwrap_or(default);
+    if secured != (mode != MessageSecurityMode::None) {
+        return Err(usage(&format!(
+            "SecurityPolicy {policy} does not go with mode {mode}: None goes with None only"
+        )));
+    }
+    Ok(Security::Exactly(policy, mode))
+}
+
+/// Whether nothing but messages without security is asked for.
+pub fn is_none(security: Security) -> bool {
+    matches!(security, Security::Exactly(SecurityPolicy::None, _))
+}
+
+/// The user's certificate with its key, if one is to log on with it.
+pub fn user(arguments: &SecurityArgs) -> Result<Option<Arc<dyn Provider>>, GeneratorError> {
+    let (Some(certificate), Some(key)) = (&arguments.user_cert, &arguments.user_key) else { return Ok(None) };
+    // Only the key is used: it signs, and nobody is validated with this provider.
+    let pki = client_pki(arguments.pki.as_ref())?.own_files(certificate, key).open().map_err(environment)?;
+    Ok(Some(pki.provider()))
+}
+
+/// The folder that this command was told to use.
+static NAMED_PKI: OnceLock<PathBuf> = OnceLock::new();
+
+/// What to add to a `taktwerk pki` command so that it means the folder of this command: nothing for the usual one.
+pub fn named_pki() -> String {
+    NAMED_PKI.get().map(|folder| format!(" --pki {}", folder.display())).unwrap_or_default()
+}
+
+/// Our certificate and our trust list, if the connection needs them.
+pub fn pki(
+    server: &Endpoint,
+    arguments: &SecurityArgs,
+    tell: &dyn Tell,
+) -> Result<Option<Pki>, GeneratorError> {
+    let wanted = wanted(server, arguments)?;
+    let is_none = is_none(wanted);
+    if is_none && !arguments.has_secret() {
+        return Ok(None);
+    }
+    if let Some(folder) = &arguments.pki {
+        // A command has one folder, whatever it connects to.
+        let _ = NAMED_PKI.set(folder.clone());
+    }
+    let mut builder = client_pki(arguments.pki.as_ref())?
+        .trust_on_first_use(arguments.trust_on_first_use)
+        .disclose_keys(arguments.allow_key_log);
+    if is_none && !builder.exists() {
+        // A password may be encrypted on a connection without security, for a server that is trusted; whoever has never
+        // trusted any gets no folder for it.
+        return Ok(None);
+    }
+    builder = match (&arguments.cert, &arguments.key) {
+        (Some(certificate), Some(key)) => builder.own_files(certificate, key),
+        _ => {
+            let mut keys = NEW_KEYS.to_vec();
+            if let Security::Exactly(policy, _) = wanted {
+                // Besides the usual ones: which is taken first says who we are.
+                keys.extend(NewKey::for_policy(policy).filter(|key| !NEW_KEYS.contains(key)));
+            }
+            builder.create_missing(keys)
+        }
+    };
+    let pki = builder.open().map_err(environment)?;
+    for path in pki.created() {
+        tell.tell(&format!("made a certificate for this client: {}", path.display()));
+    }
+    for problem in pki.problems() {
+        tell.tell(&format!("{}: {}", problem.path.display(), problem.what));
+    }
+    if arguments.cert.is_none() {
+        warn_of_expiry(&pki, tell);
+    }
+    Ok(Some(pki))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use taktwerk_load::connection::ConnectionArgs;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        connection: ConnectionArgs,
+    }
+
+    fn parse(arguments: &[&str]) -> ConnectionArgs {
+        Command::try_parse_from([&["x"], arguments].concat()).unwrap().connection
+    }
+
+    #[test]
+    fn policy_and_mode_complete_each_other() {
+        use taktwerk_client::config::Security;
+        use taktwerk_crypto::{MessageSecurityMode as Mode, SecurityPolicy as Policy};
+        let exactly = |policy, mode| Some(Security::Exactly(policy, mode));
+        for (arguments, expected) in [
+            (&["host"][..], Some(Security::Best)),
+            (&["10.0.0.7:4841"], Some(Security::Best)),
+            (&["localhost"], exactly(Policy::None, Mode::None)),
+            (&["opc.tcp://127.0.0.1:4840"], exactly(Policy::None, Mode::None)),
+            (&["[::1]"], exactly(Policy::None, Mode::None)),
+            (&["localhost", "--cert", "a", "--key", "b"], Some(Security::Best)),
+            (&["host", "--policy", "None"], exactly(Policy::None, Mode::None)),
+            (
+                &["host", "--policy", "http://opcfoundation.org/UA/SecurityPolicy#None"],
+                exactly(Policy::None, Mode::None),
+            ),
+            (&["host", "--policy", "basic256sha256"], exactly(Policy::Basic256Sha256, Mode::SignAndEncrypt)),
+            (
+                &["host", "--policy", "ECC_nistP256_AesGcm", "--mode", "sign"],
+                exactly(Policy::ECC_nistP256_AesGcm, Mode::Sign),
+            ),
+            (&["host", "--policy", "best"], Some(Security::Best)),
+            (&["host", "--cert", "a", "--key", "b"], Some(Security::Best)),
+            (&["host", "--mode", "Sign"], None),
+            (&["host", "--policy", "best", "--mode", "Sign"], None),
+            (&["host", "--policy", "None", "--mode", "Sign"], None),
+            (&["host", "--policy", "Basic256Sha256", "--mode", "None"], None),
+            (&["host", "--policy", "Basic512"], None),
+        ] {
+            let mut connection = parse(arguments);
+            let found = wanted(&connection.endpoint, &connection.security).ok();
+            assert_eq!(found, expected, "{arguments:?}");
+            connection.security.settle_for(&connection.endpoint);
+            let elsewhere: Endpoint = "localhost:1".parse().unwrap();
+            assert_eq!(wanted(&elsewhere, &connection.security).ok(), expected, "{arguments:?}");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What all generators share: the link, the fleet of clients, and time.
+
+use crate::account;
+use crate::client::session;
+use crate::context::Context;
+use crate::error::GeneratorError;
+use crate::link::Over;
+use crate::report::Report;
+use std::sync::Arc;
+use taktwerk_channel::{ChannelConfig, ChannelLimits};
+use taktwerk_client::config::EndpointUrl;
+use taktwerk_client::{ClientConfig, Target};
+use taktwerk_load::pin::CpuList;
+use taktwerk_load::process::Process;
+use taktwerk_load::specification::{Common, Relay};
+use taktwerk_net::client::{Fleet, FleetOptions};
+
+/// A link that stands as long as this.
+pub(crate) fn go_over_link(
+    common: &mut Common,
+    context: &Context<'_>,
+) -> Result<Option<Over>, GeneratorError> {
+    let Some(name) = &common.link else { return Ok(None) };
+    let server = common.connection.endpoint.clone();
+    common.connection.security.settle_for(&server);
+    let security = &common.connection.security;
+    let is_readable = security.policy.as_deref().is_some_and(|policy| policy.eq_ignore_ascii_case("none"));
+    if security.has_secret()
+        && is_readable
+        && !server.is_loopback()
+        && !security.allow_plaintext_password
+        && security.cert.is_none()
+    {
+        // The relay is on loopback, where secrets may be sent as they are; behind it is a network.
+        return Err(GeneratorError::Usage(
+            "a password would go readable over the network behind the link: name a --policy, or say \
+             --allow-plaintext-password"
+                .to_owned(),
+        ));
+    }
+    let over = Over::start(name, &server, context)?;
+    common.relay =
+        Some(Relay { entry: server.at(over.address()), probed: over.probed(), sentence: over.sentence() });
+    Ok(Some(over))
+}
+
+/// What generators need of the options that all loads share.
+pub(crate) trait Generator {
+    /// A report of a load: on which server, over which link.
+    fn report(&self, command: &str) -> Report;
+    /// Takes the CPUs and looks at the server before anything is connected.
+    fn begin(&self) -> Result<Option<Process>, GeneratorError>;
+    /// Settings of the clients: the fewest round trips, no second attempts, and messages as large as the load.
+    fn client_config(&self, context: &Context<'_>) -> Result<Arc<ClientConfig>, GeneratorError>;
+    /// The port that is connected to: the server's, or that of the link to it.
+    fn port(&self) -> u16;
+    /// What each client connects to.
+    fn target(&self, context: &Context<'_>) -> Result<Target, GeneratorError>;
+    /// The clients, on this thread.
+    fn fleet(&self, connecting_max: usize, context: &Context<'_>) -> Result<Fleet, GeneratorError>;
+}
+
+impl Generator for Common {
+    fn report(&self, command: &str) -> Report {
+        let mut report = Report::new(command, &self.connection.endpoint.to_string());
+        let Some(relay) = &self.relay else { return report };
+        report.set("link", relay.probed.clone());
+        report.fact("link", relay.sentence.as_str());
+        report
+    }
+
+    fn begin(&self) -> Result<Option<Process>, GeneratorError> {
+        pin(self.cpu.as_ref())?;
+        account::server_process(self.server_pid)
+    }
+
+    fn client_config(&self, context: &Context<'_>) -> Result<Arc<ClientConfig>, GeneratorError> {
+        let config = session::config(&self.connection.endpoint, &self.connection.security, context)?;
+        let limits = ChannelLimits {
+            message_size_max: 512 << 20,
+            chunk_count_max: 1 << 20,
+            ..ChannelLimits::default()
+        };
+        let channel = ChannelConfig { limits, ..ChannelConfig::clone(&config.channel) };
+        Ok(Arc::new(ClientConfig { channel: Arc::new(channel), read_limits: false, ..config }))
+    }
+
+    fn port(&self) -> u16 {
+        self.relay.as_ref().map_or(&self.connection.endpoint, |relay| &relay.entry).port()
+    }
+
+    fn target(&self, context: &Context<'_>) -> Result<Target, GeneratorError> {
+        let mut target = session::target(&self.connection.endpoint, &self.connection.security)?;
+        if let Some(relay) = &self.relay {
+            target.via =
+                Some(EndpointUrl::parse(&relay.entry.to_string()).map_err(GeneratorError::environment)?);
+        }
+        if target.discover {
+            // Once for all clients: what is measured is the connection, not the question where to connect to.
+            session::discover(&self.connection, &mut target, context)?;
+        }
+        Ok(target)
+    }
+
+    fn fleet(&self, connecting_max: usize, context: &Context<'_>) -> Result<Fleet, GeneratorError> {
+        let mut options = FleetOptions::default();
+        options.busy_poll = self.busy_poll;
+        options.connecting_max = connecting_max.max(1);
+        Fleet::new(self.client_config(context)?, options).map_err(environment)
+    }
+}
+
+/// Runs on these CPUs from now on, if there are any to run on.
+pub(crate) fn pin(cpus: Option<&CpuList>) -> Result<(), GeneratorError> {
+    cpus.map_or(Ok(()), CpuList::pin).map_err(GeneratorError::environment)
+}
+
+/// Refuses a rate at which nothing would ever be sent.
+pub(crate) fn check_rate(rate: Option<f64>, of: &str) -> Result<(), GeneratorError> {
+    match rate {
+        Some(rate) if !(rate > 0.0 && rate.is_finite()) => {
+            Err(GeneratorError::Usage(format!("--rate {rate}: give a number of {of} per second")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A failure of this machine.
+pub(crate) fn environment(error: std::io::Error) -> GeneratorError {
+    GeneratorError::Environment(format!("the load generator failed: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_at_which_nothing_is_sent_is_refused() {
+        for rate in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            let refused = check_rate(Some(rate), "sessions").unwrap_err().to_string();
+            assert!(refused.contains("--rate") && refused.contains("sessions per second"), "{refused}");
+        }
+        assert!(check_rate(Some(0.5), "sessions").is_ok() && check_rate(None, "sessions").is_ok());
+    }
+}

@@ -1,0 +1,237 @@
+//! `bench gateway-opcua`: from other OPC UA servers to many clients. It starts the servers, measures what one client of one of
+//! them costs it, then starts a gateway that reads all of them, and clients that want everything.
+
+use super::watcher::{Seen, Watched, Watcher};
+use super::{HEAD, NAMESPACE, START, start, wait};
+use crate::account::{self, Account, Window};
+use crate::common::pin;
+use crate::context::Context;
+use crate::context::nanos;
+use crate::error::GeneratorError;
+use crate::report::{Finished, Report};
+use crate::signals;
+use core::fmt::Write;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use taktwerk_lab::program::{Program, Running};
+use taktwerk_load::process::{Process, Snapshot, Usage};
+use taktwerk_load::result::{Aggregated, AggregatedRequested, Unit};
+use taktwerk_load::specification::GatewayServers;
+use taktwerk_model::figures;
+use taktwerk_types::{NodeId, Variant};
+
+/// What the gateway may add to the delay beyond one publishing interval, nanoseconds.
+const ALLOWANCE: u64 = 2_000_000;
+/// One of so many variables tells its age: reading the clock for each one would slow down the clients.
+const TELLS: u32 = 50;
+
+/// What was seen through the gateway, or without it.
+struct Way {
+    seen: Seen,
+    account: Account,
+    /// What the servers used that are looked at.
+    servers: Usage,
+}
+
+/// Measures and reports.
+pub(crate) fn run(arguments: &GatewayServers, context: &Context<'_>) -> Result<Finished, GeneratorError> {
+    if arguments.interval.is_zero() {
+        return Err(GeneratorError::Usage("--interval: at least 1 ms".to_owned()));
+    }
+    pin(arguments.cpu.as_ref())?;
+    let servers = servers(arguments, context)?;
+    let [first, ..] = servers.as_slice() else {
+        return Err(GeneratorError::Usage("--servers: at least 1".to_owned()));
+    };
+    let nodes = (0..arguments.items).map(signals::id).collect();
+    let direct = Watched { nodes, sampling: arguments.interval, queue: 1, age: Box::new(age) };
+    let mut watcher = Watcher::connect(first.url(), direct, arguments.interval, context)?;
+    let alone = way(arguments, "one client of one server", &mut watcher, first.pid(), first, context)?;
+    watcher.leave();
+    drop(watcher);
+
+    let folder = tempfile::tempdir().map_err(GeneratorError::environment)?;
+    let table = folder.path().join(TABLE);
+    std::fs::write(&table, tags(arguments))
+        .map_err(|error| GeneratorError::Environment(format!("{}: {error}", table.display())))?;
+    let gateway =
+        start(&configuration(arguments, &servers), folder.path(), arguments.gateway_cpu.as_ref(), context)?;
+    let mut watcher = Watcher::connect_all(
+        gateway.url(),
+        arguments.clients,
+        watched(arguments),
+        arguments.interval,
+        context,
+    )?;
+    let through = way(arguments, "clients of the gateway", &mut watcher, gateway.pid(), first, context)?;
+    watcher.leave();
+    Ok(report(arguments, gateway.url(), &alone, &through).finish(context, None))
+}
+
+/// Starts the servers. Their values are the times of their writes.
+fn servers(arguments: &GatewayServers, context: &Context<'_>) -> Result<Vec<Running>, GeneratorError> {
+    let exe = context.program()?;
+    let update = format!("{}ms", arguments.interval.as_millis());
+    let mut progress = context.step("starting servers", arguments.servers.into());
+    (0..arguments.servers)
+        .map(|number| {
+            if context.is_ended() {
+                return Err(GeneratorError::Interrupted);
+            }
+            progress.at(number.into());
+            Program::new(&exe)
+                .args(["serve", "--exit-with-stdin", "--no-plant", "--port", "0"])
+                .args(["--signal-values", "time", "--update", &update, "--signals"])
+                .arg(arguments.items)
+                .serve(START)
+                .map_err(GeneratorError::environment)
+        })
+        .collect()
+}
+
+/// The table of tags, which is the same for all servers: a file for itself, because it can be long.
+const TABLE: &str = "tags.csv";
+
+/// A tag for each variable of a server.
+fn tags(arguments: &GatewayServers) -> String {
+    let mut text = "name,address,type\n".to_owned();
+    for item in 0..arguments.items {
+        // Writing into a text does not fail.
+        let _ = writeln!(text, "{item},{},Double", signals::id(item));
+    }
+    text
+}
+
+/// The gateway's configuration: each server is a source.
+fn configuration(arguments: &GatewayServers, servers: &[Running]) -> String {
+    let mut text = HEAD.to_owned();
+    let interval = arguments.interval.as_secs_f64() * 1e3;
+    for (number, server) in servers.iter().enumerate() {
+        // Writing into a text does not fail.
+        let _ = write!(
+            text,
+            "[[source]]\nname = \"s{number}\"\ntype = \"opcua\"\nurl = \"{}\"\n\
+             publishing_interval = \"{interval} ms\"\ntags = \"{TABLE}\"\n",
+            server.url()
+        );
+    }
+    text
+}
+
+/// All tags.
+fn watched(arguments: &GatewayServers) -> Watched {
+    let node = |server, item| NodeId::string(NAMESPACE, format!("s{server}/{item}"));
+    Watched {
+        nodes: (0..arguments.servers)
+            .flat_map(|server| (0..arguments.items).map(move |item| node(server, item)))
+            .collect(),
+        sampling: arguments.interval,
+        queue: 1,
+        age: Box::new(age),
+    }
+}
+
+/// How long ago a variable was written that tells it: a time in seconds since 1970.
+fn age(item: u32, value: &Variant, _: u64) -> Option<u64> {
+    let Variant::Double(seconds) = value else { return None };
+    if !item.is_multiple_of(TELLS) || !seconds.is_finite() {
+        return None;
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+    Some(nanos(now.saturating_sub(Duration::try_from_secs_f64(*seconds).ok()?)))
+}
+
+/// Measures one way: the account of the process `pid`, and what `server` uses meanwhile.
+fn way(
+    arguments: &GatewayServers,
+    what: &str,
+    watcher: &mut Watcher,
+    pid: u32,
+    server: &Running,
+    context: &Context<'_>,
+) -> Result<Way, GeneratorError> {
+    let snapshot = || -> Result<Snapshot, GeneratorError> {
+        Process::new(server.pid()).snapshot().map_err(GeneratorError::environment)
+    };
+    wait(watcher, "warming up", arguments.warmup, context)?;
+    watcher.take();
+    let before = snapshot()?;
+    let window = Window::open(account::server_process(Some(pid))?, watcher.port())?;
+    wait(watcher, what, arguments.duration, context)?;
+    let account = window.close()?;
+    Ok(Way { seen: watcher.take(), account, servers: Usage::between(&before, &snapshot()?) })
+}
+
+fn report(arguments: &GatewayServers, url: &str, alone: &Way, through: &Way) -> Report {
+    let mut report = Report::new("gateway-opcua", url);
+    let per_second = |way: &Way| way.seen.values as f64 / way.account.seconds().max(1e-9);
+    let due = f64::from(arguments.servers) * f64::from(arguments.items) / arguments.interval.as_secs_f64();
+    report.fact(
+        "values",
+        format!(
+            "{}/s to {} clients; {}/s change",
+            figures::number(per_second(through)),
+            arguments.clients,
+            figures::number(due)
+        ),
+    );
+    let (one, many) = (alone.servers.cpu_percent, through.servers.cpu_percent);
+    report.fact(
+        "CPU of a server behind it",
+        format!(
+            "{many:.2} % of a core; {one:.2} % with one client and no gateway: {:.2} ×",
+            many / one.max(1e-9)
+        ),
+    );
+    let (direct, gateway) = (&alone.seen.delays, &through.seen.delays);
+    let added = gateway.percentile(99.0).saturating_sub(direct.percentile(99.0));
+    let limit = nanos(arguments.interval) + ALLOWANCE;
+    report.part(&Aggregated {
+        requested: AggregatedRequested {
+            servers: arguments.servers,
+            items: arguments.items,
+            clients: arguments.clients,
+            publishing_ms: arguments.interval.as_secs_f64() * 1e3,
+        },
+        values: through.seen.values,
+        values_per_s: per_second(through),
+        changes_per_s: due,
+        source_cpu_percent_one_client: one,
+        source_cpu_percent_gateway: many,
+        source_cpu_ratio: (one > 0.0).then(|| many / one),
+        direct: direct.summary(),
+        delay: gateway.summary(),
+        added_p99_us: added as f64 / 1e3,
+        p99_within_limit: added <= limit,
+    });
+    report.histogram("direct", direct);
+    report.histogram("delay", gateway);
+    report.times("write to client, direct", direct);
+    report.times("through the gateway", gateway);
+    report.fact(
+        "added to p99",
+        format!(
+            "{}, {} one interval and 2 ms",
+            figures::micros(added as f64 / 1e3),
+            if added <= limit { "within" } else { "more than" }
+        ),
+    );
+    report.account(&through.account, Unit::Value, through.seen.values);
+    report
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_variables_tell_when_they_were_written() {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let written = Variant::Double((now - Duration::from_millis(250)).as_secs_f64());
+        let told = age(100, &written, 0).unwrap();
+        assert!((240_000_000..10_000_000_000).contains(&told), "{told}");
+        assert_eq!(age(101, &written, 0), None);
+        for wrong in [Variant::Double(f64::NAN), Variant::Double(-1.0), Variant::UInt16(7)] {
+            assert_eq!(age(100, &wrong, 0), None);
+        }
+    }
+}

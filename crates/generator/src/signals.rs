@@ -1,0 +1,74 @@
+//! The signals that servers under test offer: many Double variables `ns=1;i=100000`…, as `interop/TESTNODES.md` describes
+//! them.
+
+use taktwerk::Server;
+use taktwerk_net::clock;
+use taktwerk_schema::AccessLevelType;
+use taktwerk_schema::ids::{object_ids, object_type_ids, reference_type_ids, variable_type_ids};
+use taktwerk_server::space::build::{Under, ValueShape};
+use taktwerk_server::space::{NodeError, NodeSpec, VariableHandle};
+use taktwerk_types::{BuiltInType, NodeId, QualifiedName};
+
+/// The folder.
+const FOLDER: u32 = 99_999;
+/// The first signal.
+const FIRST: u32 = 100_000;
+/// All of this is in the server's own namespace.
+const NAMESPACE: u16 = 1;
+
+/// The folder of the signals.
+#[must_use]
+pub fn folder() -> NodeId {
+    NodeId::numeric(NAMESPACE, FOLDER)
+}
+
+/// A signal.
+#[must_use]
+pub fn id(signal: u32) -> NodeId {
+    id_in(NAMESPACE, signal)
+}
+
+/// A signal of a server that keeps namespace 1 to itself.
+pub(crate) fn id_in(namespace: u16, signal: u32) -> NodeId {
+    NodeId::numeric(namespace, FIRST + signal)
+}
+
+/// Adds `count` signals to a server.
+///
+/// # Errors
+/// If the server has such nodes already.
+pub fn add(server: &Server, count: u32) -> Result<Vec<VariableHandle>, NodeError> {
+    let space = server.space();
+    let now = clock::wall();
+    let ns0 = |number| NodeId::numeric(0, number);
+    let name = |text: String| QualifiedName::new(NAMESPACE, text);
+
+    let folder = folder();
+    let under_objects = Under {
+        parent: &ns0(object_ids::OBJECTS_FOLDER),
+        reference_type: &ns0(reference_type_ids::ORGANIZES),
+        type_definition: Some(&ns0(object_type_ids::FOLDER_TYPE)),
+    };
+    space.add_node(NodeSpec::object(folder.clone(), name("signals".into())), under_objects, now)?;
+
+    let read_write = AccessLevelType(AccessLevelType::CURRENT_READ.0 | AccessLevelType::CURRENT_WRITE.0);
+    let signals = (0..count).map(|signal| {
+        let first_value = 1.0 + f64::from(signal);
+        NodeSpec::variable(
+            id(signal),
+            name(format!("signal{signal}")),
+            NodeId::NULL,
+            Some(first_value.into()),
+        )
+        .shape(ValueShape::scalar(BuiltInType::Double))
+        .access_level(read_write)
+    });
+    let under_folder = Under {
+        parent: &folder,
+        reference_type: &ns0(reference_type_ids::HAS_COMPONENT),
+        type_definition: Some(&ns0(variable_type_ids::BASE_DATA_VARIABLE_TYPE)),
+    };
+    space.add_nodes(signals, under_folder, now)?;
+
+    (0..count).map(|signal| space.variable(&id(signal))).collect()
+}

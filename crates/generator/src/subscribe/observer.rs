@@ -1,0 +1,286 @@
+//! What the clients are told: every notification is counted for its item.
+
+use super::written::Written;
+use taktwerk_client::{
+    ClientError, DataChanges, Event, Reply, RequestHandle, SubscriptionEvent, SubscriptionHandle,
+};
+use taktwerk_load::latency::Times;
+use taktwerk_load::progress::{Progress, ProgressSummary};
+use taktwerk_load::result::{Extent, Revised};
+use taktwerk_load::steady::Slice;
+use taktwerk_model::statistics;
+use taktwerk_net::client::{FleetSink, MemberId};
+use taktwerk_net::clock;
+use taktwerk_types::{Instant, StatusCode, UtcTime};
+
+/// Counts for a fleet.
+pub(crate) struct Observer {
+    pub(crate) progress: Progress,
+    /// Whether the load became steady, if that was waited for.
+    pub(crate) steady: Option<bool>,
+    pub(crate) revised: Revised,
+    /// Source timestamp to the application: one sample per message.
+    pub(crate) delivery: Times,
+    /// What values tell of their writes, if they do.
+    pub(crate) written: Option<Written>,
+    /// The time at which the server says it published to the application: one sample per message.
+    pub(crate) transfer: Times,
+    /// What was received since the beginning, in the window or not.
+    pub(crate) heard: Slice,
+    /// Nanoseconds between two messages of a client as they should be, and how far off is out of time.
+    pub(crate) expected: (u64, u64),
+    /// Time between two messages of a client.
+    pub(crate) intervals: Times,
+    pub(crate) messages: u64,
+    /// Messages whose PublishTime is null, as node-opcua's are: nobody knows when those were made.
+    pub(crate) unstamped: u64,
+    pub(crate) lost_messages: u64,
+    /// Clients whose next message was overdue when the window closed.
+    pub(crate) waiting: usize,
+    pub(crate) lost_connections: usize,
+    /// Clients that have just connected and have no subscription yet.
+    pub(crate) connected_now: Vec<u32>,
+    /// Subscriptions that have just been created and have no items yet.
+    pub(crate) created_now: Vec<(u32, SubscriptionHandle)>,
+    pub(crate) subscriptions: usize,
+    pub(crate) items_answered: usize,
+    pub(crate) items_refused: usize,
+    pub(crate) first_refused: Option<StatusCode>,
+    pub(crate) first_error: Option<ClientError>,
+    last_message: Vec<u64>,
+    /// When the last message of each client began, before the window.
+    last_begun: Vec<u64>,
+    is_open: bool,
+    is_closed: bool,
+    /// The wall time at which the monotonic clock showed zero.
+    origin: UtcTime,
+}
+
+impl Observer {
+    pub(crate) fn new(clients: usize, items: usize) -> Self {
+        Self {
+            progress: Progress::new(items),
+            steady: None,
+            revised: Revised::default(),
+            delivery: Times::new(),
+            written: None,
+            transfer: Times::new(),
+            heard: Slice::default(),
+            expected: (0, u64::MAX),
+            intervals: Times::new(),
+            messages: 0,
+            unstamped: 0,
+            lost_messages: 0,
+            waiting: 0,
+            lost_connections: 0,
+            connected_now: Vec::new(),
+            created_now: Vec::new(),
+            subscriptions: 0,
+            items_answered: 0,
+            items_refused: 0,
+            first_refused: None,
+            first_error: None,
+            last_message: vec![0; clients],
+            last_begun: vec![0; clients],
+            is_open: false,
+            is_closed: false,
+            origin: clock::origin(),
+        }
+    }
+
+    /// Begins the window.
+    pub(crate) fn open(&mut self, now: u64) {
+        self.progress.open(now);
+        self.is_open = true;
+        self.origin = clock::origin();
+    }
+
+    /// Notes how long a message was on its way, if the server says when it published it.
+    fn stamped(&mut self, published: UtcTime, arrived: i128) {
+        if published == UtcTime::NULL {
+            self.unstamped += 1;
+        } else {
+            self.transfer.record(u64::try_from(arrived - published.unix_nanos()).unwrap_or(0));
+        }
+    }
+
+    /// Ends a first window; another one follows. Returns its delivery times.
+    pub(crate) fn start_again(&mut self) -> Times {
+        self.is_open = false;
+        (self.messages, self.unstamped) = (0, 0);
+        self.written = self.written.take().map(|_| Written::default());
+        self.transfer = Times::new();
+        self.intervals = Times::new();
+        std::mem::take(&mut self.delivery)
+    }
+
+    /// Ends it; what happens to connections afterwards is our own doing. A client that has waited for its next message for
+    /// more than `patience` nanoseconds has waited at least so long: left out, a server that stands still until the end
+    /// would have the best intervals.
+    pub(crate) fn close(&mut self, now: u64, patience: u64) {
+        self.progress.close(now);
+        for waited in
+            self.last_message.iter().filter(|last| **last != 0).map(|last| now.saturating_sub(*last))
+        {
+            if waited > patience {
+                self.intervals.record(waited);
+                self.waiting += 1;
+            }
+        }
+        self.is_open = false;
+        self.is_closed = true;
+    }
+
+    /// Counts a message before the window opens, and whether it came in time.
+    fn pace(&mut self, member: MemberId, at: u64) {
+        let Some(begun) = self.last_begun.get_mut(member.0 as usize) else { return };
+        let (interval, slip) = self.expected;
+        let gap = at.saturating_sub(*begun);
+        // Some servers send what does not fit into one message in several, one right after the other.
+        if *begun != 0 && gap < interval.saturating_sub(slip).min(slip) {
+            return;
+        }
+        self.heard.messages += 1;
+        self.heard.irregular += u64::from(*begun != 0 && gap.abs_diff(interval) > slip);
+        *begun = at;
+    }
+
+    /// The figures. Without a known update interval, the median item is what each item should have received.
+    pub(crate) fn summary(&self, update_ms: Option<f64>, seconds: f64) -> ProgressSummary {
+        let sampling = self.revised.sampling_ms.map_or(0.0, |extent| extent.max);
+        let expected = match update_ms {
+            Some(update) => seconds * 1e3 / update.max(sampling).max(1e-3),
+            None => statistics::median(&self.progress.counts()).unwrap_or(0.0),
+        };
+        // Only whole cycles can have been received.
+        self.progress.summary(expected.floor())
+    }
+}
+
+impl FleetSink for Observer {
+    fn event(&mut self, member: MemberId, event: Event, _: Instant) {
+        tracing::debug!(?member, ?event);
+        match event {
+            Event::Connected(_) => self.connected_now.push(member.0),
+            Event::Disconnected(error) if !self.is_closed => {
+                self.lost_connections += usize::from(self.is_open);
+                self.first_error = self.first_error.take().or(error);
+            }
+            Event::ConnectionLost { error, .. } if !self.is_closed => {
+                tracing::warn!(%error, "a connection was lost");
+                self.lost_connections += 1;
+            }
+            Event::Subscription(handle, event) => match event {
+                SubscriptionEvent::Created { publishing_interval_ms, .. } => {
+                    Extent::widen(&mut self.revised.publishing_ms, publishing_interval_ms);
+                    self.subscriptions += 1;
+                    self.created_now.push((member.0, handle));
+                }
+                SubscriptionEvent::CreateFailed(error) => self.first_error = Some(error),
+                SubscriptionEvent::Items(results) => {
+                    self.items_answered += results.len();
+                    for result in results {
+                        if result.status.is_bad() {
+                            self.items_refused += 1;
+                            self.first_refused.get_or_insert(result.status);
+                        } else {
+                            Extent::widen(&mut self.revised.sampling_ms, result.revised_sampling_interval_ms);
+                            Extent::widen(&mut self.revised.queue, f64::from(result.revised_queue_size));
+                        }
+                    }
+                }
+                SubscriptionEvent::DataLost { from, to } if self.is_open => {
+                    self.lost_messages += u64::from(to.wrapping_sub(from)) + 1;
+                }
+                SubscriptionEvent::Ended(status) if !self.is_closed => {
+                    tracing::warn!(%status, "the server ended a subscription");
+                    self.lost_connections += 1;
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+
+    fn response(&mut self, _: MemberId, _: RequestHandle, _: Result<Reply<'_>, ClientError>, _: Instant) {}
+
+    #[inline]
+    fn data_changes(
+        &mut self,
+        member: MemberId,
+        _: SubscriptionHandle,
+        changes: DataChanges<'_>,
+        now: Instant,
+    ) {
+        let at = now.as_nanos();
+        // When the application is given it, as a subscriber of PubSub is asked as well: `now` was read when the bytes came.
+        let given = clock::monotonic().as_nanos();
+        let arrived = self.origin.unix_nanos() + i128::from(given);
+        let mut source = None;
+        let published = changes.publish_time;
+        let mut written = self.written.as_mut().filter(|_| self.is_open);
+        changes.inspect_all(|item, value| {
+            self.heard.values += 1;
+            self.progress.notify(item as usize, at);
+            if let Some(status) = value.status {
+                if status.has_overflow() {
+                    self.progress.overflow();
+                }
+                if status.is_bad() {
+                    self.progress.bad();
+                }
+            }
+            source = source.or(value.source_timestamp);
+            if let Some(written) = &mut written {
+                written.arrived(value, arrived);
+            }
+        });
+        let Some(last) = self.last_message.get_mut(member.0 as usize) else { return };
+        let before = std::mem::replace(last, at);
+        if !self.is_open {
+            self.pace(member, at);
+            return;
+        }
+        self.messages += 1;
+        if before != 0 {
+            self.intervals.record(at.saturating_sub(before));
+        }
+        self.stamped(published, arrived);
+        if let Some(source) = source {
+            self.delivery.record(u64::try_from(arrived - source.unix_nanos()).unwrap_or(0));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_null_publish_time_is_no_time() {
+        let mut observer = Observer::new(1, 1);
+        let arrived = 1_700_000_000_000_000_000;
+        observer.stamped(UtcTime::NULL, arrived);
+        assert_eq!((observer.unstamped, observer.transfer.count()), (1, 0));
+        observer
+            .stamped(UtcTime::from_unix(std::time::Duration::from_nanos(arrived as u64 - 5_000)), arrived);
+        assert_eq!(
+            (observer.unstamped, observer.transfer.count(), observer.transfer.max() / 100),
+            (1, 1, 50)
+        );
+        observer.start_again();
+        assert_eq!(observer.unstamped, 0);
+    }
+
+    #[test]
+    fn who_waits_at_the_end_has_waited_at_least_so_long() {
+        let second = 1_000_000_000;
+        let mut observer = Observer::new(3, 3);
+        observer.open(second);
+        // One that never heard anything, one that is silent for seven seconds, one whose next message is under way.
+        observer.last_message = vec![0, 3 * second, 10 * second - 50_000_000];
+        observer.close(10 * second, 200_000_000);
+        assert_eq!((observer.waiting, observer.intervals.count()), (1, 1));
+        assert!(observer.intervals.max() >= 7 * second);
+    }
+}

@@ -59,7 +59,7 @@ impl ServerShared {
         if config.audit.sessions || config.audit.updates {
             space.restrict_audit_events();
         }
-        space.install_aliases();
+        space.install_aliases(config.start_time);
         let addresses = Addresses::new(Arc::clone(&account), config.limits.bytes_per_address_max);
         let admission = Admission::new(&config.limits);
         let mut security: Vec<_> =

@@ -269,7 +269,7 @@ impl Nodes {
             let place = references.iter().position(is_it)?;
             references.remove(place)
         };
-        self.note_reference_deleted(at, is_forward, target);
+        self.note_reference_deleted(at, reference_type.index, is_forward, target);
         if is_forward {
             self.unindex_reference(at, reference_type, target);
         }

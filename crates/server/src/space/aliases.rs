@@ -2,7 +2,7 @@
 //!
 //! An alias is an Object of the type AliasNameType below a category, with AliasFor references to what it stands for. FindAlias
 //! goes through the category and those below it whenever it is called, so that aliases of NodeSets, of clients and of the
-//! application are all found, and nothing is kept for them.
+//! application are all found, and nothing is kept for them but the time of the last change.
 
 use super::build::Under;
 use super::error::NodeError;
@@ -15,8 +15,8 @@ use crate::content_filter::like::Pattern;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 use taktwerk_crypto::MessageSecurityMode;
-use taktwerk_schema::ids::{method_ids, object_type_ids, reference_type_ids};
-use taktwerk_schema::{AliasNameDataType, NodeClass, PermissionType};
+use taktwerk_schema::ids::{method_ids, object_ids, object_type_ids, reference_type_ids, variable_ids};
+use taktwerk_schema::{AliasNameDataType, AliasNameVerboseDataType, NodeClass, PermissionType};
 use taktwerk_types::{ExpandedNodeId, NodeId, QualifiedName, StatusCode, UaString, UtcTime, Variant};
 
 /// Aliases that one call returns; beyond: Bad_ResponseTooLarge.
@@ -32,6 +32,40 @@ const METHODS: [u32; 4] = [
     method_ids::TAG_VARIABLES_FIND_ALIAS,
     method_ids::TOPICS_FIND_ALIAS,
 ];
+
+/// FindAliasVerbose of the type. Namespace 0 has none at its categories: they refer to this one.
+const VERBOSE: NodeId = NodeId::numeric(0, method_ids::ALIAS_NAME_CATEGORY_TYPE_FIND_ALIAS_VERBOSE);
+/// The categories of namespace 0.
+const CATEGORIES: [u32; 3] = [object_ids::ALIASES, object_ids::TAG_VARIABLES, object_ids::TOPICS];
+/// When aliases have changed last (Part 17 §9.2).
+const LAST_CHANGE: NodeId = NodeId::numeric(0, variable_ids::ALIASES_LAST_CHANGE);
+
+/// A time as VersionTime: seconds since the beginning of 2000 (Part 4 §7.43).
+fn version_time(time: UtcTime) -> u32 {
+    let seconds = time.unix_nanos() / 1_000_000_000 - 946_684_800;
+    u32::try_from(seconds).unwrap_or_default()
+}
+
+impl Nodes {
+    /// Whether a reference makes its source an alias, a category of aliases, or another name of its target.
+    pub(super) fn is_alias_reference(&self, reference_type: u32, target: NodeIx) -> bool {
+        match reference_type {
+            reference_type_ids::ALIAS_FOR => true,
+            reference_type_ids::HAS_TYPE_DEFINITION => [
+                NodeIx::ns0(object_type_ids::ALIAS_NAME_TYPE),
+                NodeIx::ns0(object_type_ids::ALIAS_NAME_CATEGORY_TYPE),
+            ]
+            .contains(&target),
+            _ => false,
+        }
+    }
+
+    /// Whether a node is an alias or a category of aliases.
+    pub(super) fn is_alias(&self, ix: NodeIx) -> bool {
+        let kind = self.forward_target(ix, reference_type_ids::HAS_TYPE_DEFINITION);
+        kind.is_some_and(|kind| self.is_alias_reference(reference_type_ids::HAS_TYPE_DEFINITION, kind))
+    }
+}
 
 impl AddressSpace {
     /// Gives a node another name in a category of aliases, such as TagVariables (i=23479) for Variables. A name that is
@@ -63,20 +97,44 @@ impl AddressSpace {
             };
             self.add_node(NodeSpec::object(id.clone(), name), under, now)?;
         }
-        self.add_reference(&id, &NodeId::numeric(0, reference_type_ids::ALIAS_FOR), node)
+        self.add_reference(&id, &NodeId::numeric(0, reference_type_ids::ALIAS_FOR), node)?;
+        self.raise_model_changes(now);
+        Ok(())
     }
 
-    /// Implements FindAlias.
-    pub(crate) fn install_aliases(self: &Arc<Self>) {
-        let find = Arc::new(FindAlias(Arc::downgrade(self)));
-        for id in METHODS {
+    /// Implements FindAlias and FindAliasVerbose, and begins LastChange.
+    pub(crate) fn install_aliases(self: &Arc<Self>, now: UtcTime) {
+        let find = |is_verbose| Arc::new(FindAlias { space: Arc::downgrade(self), is_verbose });
+        let install = |id: NodeId, method: Arc<FindAlias>| {
             // Namespace 0 has them.
-            let _ = self.set_method(&NodeId::numeric(0, id), Arc::clone(&find) as Arc<dyn MethodHandler>);
+            let _ = self.set_method(&id, method as Arc<dyn MethodHandler>);
+        };
+        for id in METHODS {
+            install(NodeId::numeric(0, id), find(false));
+        }
+        install(VERBOSE, find(true));
+        for category in CATEGORIES {
+            let has_component = NodeId::numeric(0, reference_type_ids::HAS_COMPONENT);
+            let _ = self.add_reference(&NodeId::numeric(0, category), &has_component, &VERBOSE);
+        }
+        // No client has seen another value: those that were added before do not count one by one.
+        if let Ok(last) = self.variable(&LAST_CHANGE) {
+            last.set_at(version_time(now), now);
         }
     }
 
-    /// FindAlias (Part 17 §6.3.2).
-    fn find_alias(&self, caller: &CallContext, inputs: Vec<Variant>) -> MethodResult {
+    /// Aliases have changed: LastChange of the root says when, and is never the same again (Part 17 §9.2, Part 4 §7.43).
+    pub(super) fn note_alias_change(&self, now: UtcTime) {
+        let Ok(last) = self.variable(&LAST_CHANGE) else { return };
+        let next = match last.get().value {
+            Some(Variant::UInt32(before)) => before.saturating_add(1),
+            _ => 0,
+        };
+        last.set_at(version_time(now).max(next), now);
+    }
+
+    /// FindAlias (Part 17 §6.3.2), and FindAliasVerbose, which also says where the aliases are (§6.3.3).
+    fn find_alias(&self, caller: &CallContext, inputs: Vec<Variant>, is_verbose: bool) -> MethodResult {
         let invalid = StatusCode::BAD_INVALID_ARGUMENT;
         let mut inputs = inputs.into_iter();
         let pattern = inputs.next().and_then(|value| UaString::try_from(value).ok()).ok_or(invalid)?;
@@ -107,18 +165,34 @@ impl AddressSpace {
             }
             self.give_way();
         }
-        Ok(vec![Variant::from_structures(&search.found)])
+        if !is_verbose {
+            let found: Vec<AliasNameDataType> = search.found.into_iter().map(|(_, alias)| alias).collect();
+            return Ok(vec![Variant::from_structures(&found)]);
+        }
+        let nodes = self.read();
+        let verbose = |(category, alias): (NodeIx, AliasNameDataType)| AliasNameVerboseDataType {
+            alias_name: alias.alias_name,
+            // The nodes are all of this server, which is null (§7.3).
+            server_uris: vec![UaString::NULL; alias.referenced_nodes.len()],
+            referenced_nodes: alias.referenced_nodes,
+            alias_name_category_id: nodes.id_of(category),
+        };
+        let found: Vec<AliasNameVerboseDataType> = search.found.into_iter().map(verbose).collect();
+        Ok(vec![Variant::from_structures(&found)])
     }
 }
 
 /// It may look at many nodes: it runs on a worker thread.
-struct FindAlias(Weak<AddressSpace>);
+struct FindAlias {
+    space: Weak<AddressSpace>,
+    is_verbose: bool,
+}
 
 impl MethodHandler for FindAlias {
     fn call(&self, context: &CallContext, inputs: Vec<Variant>) -> MethodCall {
-        let (space, context) = (self.0.upgrade(), context.clone());
+        let (space, context, is_verbose) = (self.space.upgrade(), context.clone(), self.is_verbose);
         MethodCall::Blocking(Box::new(move || {
-            space.ok_or(StatusCode::BAD_SHUTDOWN)?.find_alias(&context, inputs)
+            space.ok_or(StatusCode::BAD_SHUTDOWN)?.find_alias(&context, inputs, is_verbose)
         }))
     }
 }
@@ -131,7 +205,8 @@ struct Search {
     left: Vec<NodeIx>,
     position: usize,
     seen: BTreeSet<NodeIx>,
-    found: Vec<AliasNameDataType>,
+    /// Aliases with their categories.
+    found: Vec<(NodeIx, AliasNameDataType)>,
 }
 
 impl Search {
@@ -192,7 +267,7 @@ impl Search {
                 continue;
             };
             if nodes.is_subtype(kind, NodeIx::ns0(object_type_ids::ALIAS_NAME_TYPE)) {
-                self.look_at(nodes, child);
+                self.look_at(nodes, category, child);
             } else if nodes.is_subtype(kind, NodeIx::ns0(object_type_ids::ALIAS_NAME_CATEGORY_TYPE))
                 && self.seen.insert(child)
             {
@@ -208,7 +283,7 @@ impl Search {
         Ok(self.left.is_empty())
     }
 
-    fn look_at(&mut self, nodes: &Nodes, alias: NodeIx) {
+    fn look_at(&mut self, nodes: &Nodes, category: NodeIx, alias: NodeIx) {
         let Some(name) = nodes.view(alias).map(|view| view.browse_name()) else { return };
         if !self.pattern.matches(name.name.as_str()) {
             return;
@@ -225,7 +300,7 @@ impl Search {
         });
         // One without a reference of the wanted type is none of those that were asked for.
         if !referenced_nodes.is_empty() {
-            self.found.push(AliasNameDataType { alias_name: name, referenced_nodes });
+            self.found.push((category, AliasNameDataType { alias_name: name, referenced_nodes }));
         }
     }
 }

@@ -28,6 +28,8 @@ pub(crate) struct Versions {
     properties: BTreeMap<NodeIx, NodeIx>,
     /// At most one entry per node, so that changes in a row give one event (Part 3 §9.32.4).
     changes: BTreeMap<NodeIx, Change>,
+    /// Aliases have changed, and their LastChange does not show it yet.
+    are_aliases_changed: bool,
 }
 
 #[derive(Debug)]
@@ -49,6 +51,11 @@ impl Versions {
     fn is_empty(&self) -> bool {
         self.properties.is_empty()
     }
+
+    /// Whether something has changed that nobody was told of.
+    fn is_current(&self) -> bool {
+        self.changes.is_empty() && !self.are_aliases_changed
+    }
 }
 
 impl Nodes {
@@ -68,11 +75,19 @@ impl Nodes {
         {
             self.versions.properties.insert(at, target);
         }
+        self.versions.are_aliases_changed |= is_forward && self.is_alias_reference(reference_type, target);
         self.note_change(at, Verb::REFERENCE_ADDED);
     }
 
     /// A node lost a reference.
-    pub(super) fn note_reference_deleted(&mut self, at: NodeIx, is_forward: bool, target: NodeIx) {
+    pub(super) fn note_reference_deleted(
+        &mut self,
+        at: NodeIx,
+        reference_type: u32,
+        is_forward: bool,
+        target: NodeIx,
+    ) {
+        self.versions.are_aliases_changed |= is_forward && self.is_alias_reference(reference_type, target);
         if self.versions.is_empty() {
             return;
         }
@@ -95,6 +110,7 @@ impl Nodes {
 
     /// A node is about to be deleted.
     pub(super) fn note_deleted(&mut self, ix: NodeIx) {
+        self.versions.are_aliases_changed |= self.is_alias(ix);
         if self.versions.is_empty() {
             return;
         }
@@ -187,10 +203,20 @@ impl AddressSpace {
     /// Nodes that not everybody may see are not named. For them the Server raises a BaseModelChangeEvent, which only says
     /// that something has changed. [`ModelChangeEvents`] says whether others are.
     pub fn raise_model_changes(&self, now: UtcTime) {
-        if self.read().versions.changes.is_empty() {
+        if self.read().versions.is_current() {
             return;
         }
-        let changes = self.write().take_changes(now);
+        let (changes, are_aliases_changed) = {
+            let mut nodes = self.write();
+            let are_aliases_changed = core::mem::take(&mut nodes.versions.are_aliases_changed);
+            (nodes.take_changes(now), are_aliases_changed)
+        };
+        if are_aliases_changed {
+            self.note_alias_change(now);
+        }
+        if changes.is_empty() {
+            return;
+        }
         let told = self.events().model_changes();
         if told == ModelChangeEvents::Off {
             return;

@@ -5,26 +5,27 @@ use super::*;
 use crate::authorization::Access;
 use crate::space::NodeSpec;
 use crate::space::build::Under;
-use schema::{AliasNameDataType, CallMethodRequest, CallRequest, PermissionType};
-use taktwerk_schema::ids::{method_ids, object_ids, object_type_ids, reference_type_ids as r};
-use taktwerk_types::{ArrayValues, BuiltInType, QualifiedName, Variant};
+use schema::{AliasNameDataType, AliasNameVerboseDataType, CallMethodRequest, CallRequest, PermissionType};
+use taktwerk_schema::ids::{method_ids, object_ids, object_type_ids, reference_type_ids as r, variable_ids};
+use taktwerk_types::{ArrayValues, BuiltInType, ExtensionObject, QualifiedName, Variant};
 
 const ALIASES: NodeId = NodeId::numeric(0, object_ids::ALIASES);
 const TAGS: NodeId = NodeId::numeric(0, object_ids::TAG_VARIABLES);
 
-fn find(
+/// What a method of a category returns.
+fn call(
     client: &mut Client,
     server: &mut Server,
     category: NodeId,
-    pattern: &str,
-    filter: NodeId,
-) -> Result<Vec<(String, Vec<NodeId>)>, StatusCode> {
+    method: u32,
+    inputs: Vec<Variant>,
+) -> Result<Vec<ExtensionObject>, StatusCode> {
     let request = CallRequest {
         request_header: client.header(),
         methods_to_call: vec![CallMethodRequest {
             object_id: category,
-            method_id: NodeId::numeric(0, method_ids::ALIAS_NAME_CATEGORY_TYPE_FIND_ALIAS),
-            input_arguments: vec![pattern.into(), filter.into()],
+            method_id: NodeId::numeric(0, method),
+            input_arguments: inputs,
         }],
     };
     let result = client.call(server, &request).unwrap().results.remove(0);
@@ -33,6 +34,18 @@ fn find(
     }
     let Variant::Array(array) = &result.output_arguments[0] else { panic!("{result:?}") };
     let ArrayValues::ExtensionObject(objects) = &array.values else { panic!("{array:?}") };
+    Ok(objects.clone())
+}
+
+fn find(
+    client: &mut Client,
+    server: &mut Server,
+    category: NodeId,
+    pattern: &str,
+    filter: NodeId,
+) -> Result<Vec<(String, Vec<NodeId>)>, StatusCode> {
+    let method = method_ids::ALIAS_NAME_CATEGORY_TYPE_FIND_ALIAS;
+    let objects = call(client, server, category, method, vec![pattern.into(), filter.into()])?;
     let alias = |alias: AliasNameDataType| {
         let nodes = alias.referenced_nodes.into_iter().map(|node| node.node_id);
         (alias.alias_name.name.as_str().to_owned(), nodes.collect())
@@ -124,4 +137,66 @@ fn many_are_found_in_pieces_and_too_many_are_refused() {
     }
     let all = find(&mut client, &mut server, TAGS, "P%", NodeId::NULL);
     assert_eq!(all, Err(StatusCode::BAD_RESPONSE_TOO_LARGE));
+}
+
+#[test]
+fn the_verbose_method_says_which_category_has_an_alias() {
+    let (mut server, mut client) = plant();
+    let method = method_ids::ALIAS_NAME_CATEGORY_TYPE_FIND_ALIAS_VERBOSE;
+    for category in [ALIASES, TAGS, NodeId::numeric(0, object_ids::TOPICS)] {
+        let name = QualifiedName::new(0, "FindAliasVerbose");
+        assert_eq!(server.space.child(&category, &name), Some(NodeId::numeric(0, method)));
+    }
+    let mut verbose = |pattern: &str| -> Result<Vec<AliasNameVerboseDataType>, StatusCode> {
+        let inputs = vec![pattern.into(), NodeId::NULL.into()];
+        let objects = call(&mut client, &mut server, ALIASES, method, inputs)?;
+        Ok(objects.iter().map(|object| object.decode().unwrap()).collect())
+    };
+    assert_eq!(verbose(""), Err(StatusCode::BAD_INVALID_ARGUMENT));
+    assert_eq!(verbose("nothing"), Ok(Vec::new()));
+    for (alias, category, nodes) in [("TIC102", TAGS, vec![id(2), id(3)]), ("FIC201", id(100), vec![id(3)])] {
+        let found = verbose(alias).unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].alias_name.name.as_str(), alias);
+        assert_eq!(found[0].alias_name_category_id, category);
+        let referenced: Vec<NodeId> =
+            found[0].referenced_nodes.iter().map(|node| node.node_id.clone()).collect();
+        assert_eq!(referenced, nodes);
+        assert_eq!(found[0].server_uris, vec![taktwerk_types::UaString::NULL; nodes.len()]);
+    }
+}
+
+#[test]
+fn the_last_change_of_aliases_is_shown_and_never_repeats() {
+    let (server, _client) = plant();
+    let last = |server: &Server| {
+        let variable = server.space.variable(&NodeId::numeric(0, variable_ids::ALIASES_LAST_CHANGE)).unwrap();
+        match variable.get().value {
+            Some(Variant::UInt32(time)) => time,
+            other => panic!("{other:?}"),
+        }
+    };
+    let seconds = |server: &Server| server.now.utc.unix_nanos() / 1_000_000_000 - 946_684_800;
+    let begun = last(&server);
+    assert!(i128::from(begun) >= seconds(&server), "{begun}");
+    // Other nodes are none of its business.
+    add(&server, variable(4, BuiltInType::Double, 1.0));
+    server.space.raise_model_changes(server.now.utc);
+    assert_eq!(last(&server), begun);
+    // Two changes in one second.
+    server.space.add_alias(&TAGS, "TIC103", &id(4), server.now.utc).unwrap();
+    let added = last(&server);
+    assert!(added > begun);
+    server.space.add_alias(&TAGS, "TIC103", &id(1), server.now.utc).unwrap();
+    let more = last(&server);
+    assert!(more > added);
+    // What an alias stands for goes, then the alias.
+    server.space.delete_node(&id(4)).unwrap();
+    server.space.raise_model_changes(server.now.utc);
+    let gone = last(&server);
+    assert!(gone > more);
+    let alias = server.space.child(&TAGS, &QualifiedName::new(1, "TIC101")).unwrap();
+    server.space.delete_node(&alias).unwrap();
+    server.space.raise_model_changes(server.now.utc);
+    assert!(last(&server) > gone);
 }

@@ -276,7 +276,8 @@ impl Nodes {
         self.note_deleted(ix);
         self.unindex_instance(ix, self.forward_target(ix, reference_type_ids::HAS_TYPE_DEFINITION));
         for reference in &others {
-            self.note_reference_deleted(reference.target, !reference.is_forward, ix);
+            let (kind, other) = (reference.reference_type, reference.target);
+            self.note_reference_deleted(other, kind.index, !reference.is_forward, ix);
         }
         // A reference is charged once. If both of its ends go, the forward one counts.
         let counts = |reference: &&PackedReference| {

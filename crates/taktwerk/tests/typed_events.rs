@@ -6,7 +6,7 @@ use taktwerk::alarms::AlarmError;
 use taktwerk::client::Subscription;
 use taktwerk::event::{BaseEvent, EmitError, EventType, ReadEventError, TypedEvents};
 use taktwerk::schema::Range;
-use taktwerk::{Client, LocalizedText, Node, NodeId, QualifiedName, RunningServer, Server, Struct};
+use taktwerk::{Client, LocalizedText, Node, NodeId, QualifiedName, RunningServer, Server, Struct, Variant};
 
 /// What `EventTypes::generate` writes for the NodeSet; the tests of `taktwerk-nodeset` compare the two.
 mod pump_events {
@@ -196,6 +196,20 @@ async fn an_alarm_has_the_fields_of_its_own_type() {
     assert_eq!((shown("Cause"), shown("Operator")), (Some("unknown".into()), None));
     alarm.set_field("3:Cause", "no power").unwrap();
     assert!(alarm.set_field("3:Other", 1).is_err());
+    // Values of another type or rank than the field's.
+    for value in [
+        Variant::from(1i32),
+        Variant::from(vec![taktwerk::types::UaString::from("a"), taktwerk::types::UaString::from("b")]),
+        Variant::from(true),
+    ] {
+        let error = alarm.set_field("3:Cause", value.clone()).unwrap_err();
+        assert!(matches!(error, AlarmError::FieldType { .. }), "{value:?}: {error}");
+        assert!(error.to_string().contains("Cause is a field of String"), "{error}");
+        let spec = running.alarm().off_normal(true).of_type(kind.clone()).name("Other");
+        assert!(matches!(spec.field("3:Cause", value).add(), Err(AlarmError::FieldType { .. })));
+    }
+    alarm.set_field("3:Cause", Variant::Empty).unwrap();
+    alarm.set_field("3:Cause", "no power").unwrap();
     assert_eq!(shown("Cause"), Some("unknown".into()));
     running.set(false);
     let event = next(&mut subscription, &events).await.unwrap();

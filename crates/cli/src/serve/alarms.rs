@@ -190,6 +190,9 @@ fn own_fields(section: &AlarmSection, spec: &mut ConditionSpec, server: &Server)
     let space = server.space();
     let own_type = if spec.is_bound { space.type_definition(&spec.id) } else { spec.type_id.clone() };
     let own_type = own_type.ok_or("fields need a type that has them: set type or instance")?;
+    // A type of something else has none of the fields: the type is what is wrong.
+    let typed = ConditionSpec { type_id: Some(own_type.clone()), ..spec.clone() };
+    space.check_condition_type(&typed).map_err(|error| error.to_string())?;
     let namespaces = space.namespaces();
     for (text, value) in &section.fields {
         let name = field_name(text, own_type.namespace_index, &namespaces)

@@ -76,7 +76,7 @@ impl Types for Nodes {
 
 impl Nodes {
     /// The Variable that declares a field, of the type or of the next supertype that has one.
-    fn event_field(&self, kind: NodeIx, path: &[QualifiedName]) -> Option<NodeIx> {
+    pub(super) fn event_field(&self, kind: NodeIx, path: &[QualifiedName]) -> Option<NodeIx> {
         let mut kind = Some(kind);
         for _ in 0..64 {
             let node = kind?;

@@ -250,7 +250,7 @@ impl AlarmBuilder {
     }
 
     /// The first value of a field that the [type](Self::of_type) has and the types of the specification have not, by its path:
-    /// `3:Cause`. Optional fields that get a value are shown. [`Alarm::set_field`] changes it.
+    /// `3:Cause`. Its type has to be the field's. Optional fields that get a value are shown. [`Alarm::set_field`] changes it.
     pub fn field(mut self, name: impl Into<FieldName>, value: impl Into<Variant>) -> Self {
         self.spec.own.push((name.into(), value.into()));
         self
@@ -338,7 +338,7 @@ impl Alarm {
     /// last event said. Set fields before [`Self::set_active`].
     ///
     /// # Errors
-    /// The type does not add such a field to those of the specification.
+    /// The type does not add such a field to those of the specification, or the field has another type than the value.
     pub fn set_field(&self, name: impl Into<FieldName>, value: impl Into<Variant>) -> Result<(), AlarmError> {
         self.space.set_condition_fields(&self.id, vec![(name.into(), value.into())])
     }

@@ -15,6 +15,7 @@ use crate::alarm::shelving::later;
 use crate::alarm::{ConditionSpec, ConditionView, Operation, OwnFields, State};
 use crate::event::filter::Types;
 use crate::event::{Event, FieldName, NewEvent};
+use crate::space::data_type::{Expected, Fit};
 use crate::space::page::{PAGE_SLOTS, Page};
 use crate::space::{AddressSpace, NodeError};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -66,6 +67,20 @@ pub enum AlarmError {
         type_id: NodeId,
         /// The type of its kind.
         base: NodeId,
+    },
+    /// A value has another type than its field.
+    #[error(
+        "the alarm {name}: {field} is a field of {wanted}, which {found} is not: give a value of that type"
+    )]
+    FieldType {
+        /// ConditionName.
+        name: Box<str>,
+        /// The path of the field.
+        field: String,
+        /// The DataType of the field, and whether it is an array.
+        wanted: String,
+        /// The type of the value.
+        found: String,
     },
     /// What is to get the behaviour of an alarm is no instance of a condition.
     #[error("{0} is no Object of a ConditionType: name an instance that an imported NodeSet has")]
@@ -263,7 +278,10 @@ impl AddressSpace {
     }
 
     /// Another type than that of the kind has to be one of its subtypes: clients expect its fields.
-    fn check_condition_type(&self, spec: &ConditionSpec) -> Result<(), AlarmError> {
+    ///
+    /// # Errors
+    /// It is no such type, or there is no such node.
+    pub fn check_condition_type(&self, spec: &ConditionSpec) -> Result<(), AlarmError> {
         let Some(type_id) = &spec.type_id else { return Ok(()) };
         let base = spec.kind_type_id();
         let nodes = self.read();
@@ -273,7 +291,8 @@ impl AddressSpace {
         Err(AlarmError::Type { name: spec.name.clone(), type_id: type_id.clone(), base })
     }
 
-    /// Own fields are those that the type has and the type of its kind has not.
+    /// Own fields are those that the type has and the type of its kind has not. Their values are of the DataType and the rank
+    /// that the type declares (Part 9 §5.5.2 has clients read them by it), or null.
     fn check_own_fields(&self, spec: &ConditionSpec, own: &OwnFields) -> Result<(), AlarmError> {
         if own.is_empty() {
             return Ok(());
@@ -283,12 +302,36 @@ impl AddressSpace {
         let (kind, base_kind) = (nodes.find(&type_id)?, nodes.find(&base)?);
         let fits =
             |name: &FieldName| nodes.has_field(kind, name.path()) && !nodes.has_field(base_kind, name.path());
-        match own.iter().find(|(name, _)| !fits(name)) {
-            Some((name, _)) => {
-                Err(AlarmError::Field { name: spec.name.clone(), field: name.to_string(), type_id, base })
+        for (name, value) in own {
+            if !fits(name) {
+                let field = name.to_string();
+                return Err(AlarmError::Field { name: spec.name.clone(), field, type_id, base });
             }
-            None => Ok(()),
+            let declared = nodes.event_field(kind, name.path()).and_then(|field| nodes.view(field));
+            // A field that is no Variable has no type.
+            let expected = declared.as_ref().and_then(|view| Expected::of_variable(&nodes, view).ok());
+            let (Some(view), Some(expected), false) = (declared, expected, value.is_empty()) else {
+                continue;
+            };
+            if !matches!(expected.fit(&nodes, value.clone()), Fit::Yes(_)) {
+                let data_type = view.data_type().unwrap_or_default();
+                let kind = nodes.resolve(data_type.as_ref()).and_then(|ix| nodes.view(ix));
+                let called = kind.map_or_else(
+                    || data_type.to_string(),
+                    |view| view.browse_name().name.as_str().to_owned(),
+                );
+                let array = |is_array| if is_array { "array of " } else { "" };
+                let wanted = format!("{}{called}", array(view.value_rank().is_some_and(|rank| rank >= 0)));
+                let kind = value.built_in_type().map_or_else(String::new, |kind| kind.to_string());
+                return Err(AlarmError::FieldType {
+                    name: spec.name.clone(),
+                    field: name.to_string(),
+                    wanted,
+                    found: format!("{}{kind}", array(value.as_array().is_some())),
+                });
+            }
         }
+        Ok(())
     }
 
     /// Sets fields of a condition's own type. The next event has them; until then, clients see the values of the last event.

@@ -3,7 +3,7 @@
 //!
 //! - `sections`: what can stand in a file, with the defaults; `meaning`: from names to roles, permissions and limits; `tokens`:
 //!   access tokens; `changes`: what another file would change; `files`: the files of an installation;
-//!   `alarms`: alarms; `shares`: folders that clients see;
+//!   `alarms`: alarms; `shares`: folders that clients see; `wrong`: what is told of values of the wrong type;
 //! - [`EXAMPLE`]: a file that explains itself, which `taktwerk config init` writes.
 
 mod alarms;
@@ -13,6 +13,7 @@ mod meaning;
 mod sections;
 mod shares;
 mod tokens;
+mod wrong;
 
 pub use alarms::{AlarmGroupSection, AlarmSection, AlarmsSection, FieldValue};
 pub use files::{FileKind, NamedFile, dashboard};
@@ -96,11 +97,10 @@ impl ConfigFile {
     /// # Errors
     /// The first mistake.
     pub fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
-        let config = toml::from_str(text).map_err(|error| ConfigError {
-            path: path.to_owned(),
-            line: error.span().map_or(0, |span| line_of(text, span.start)),
-            problem: error.message().lines().collect::<Vec<_>>().join(" "),
-            hint: String::new(),
+        let config = toml::from_str(text).map_err(|error| {
+            let (problem, hint) = wrong::explain(&error);
+            let line = error.span().map_or(0, |span| line_of(text, span.start));
+            ConfigError { path: path.to_owned(), line, problem, hint }
         })?;
         let file = Self { path: path.to_owned(), text: text.to_owned(), config };
         file.check()?;
@@ -178,22 +178,32 @@ mod tests {
         ConfigFile::parse(Path::new("server.toml"), text).unwrap_err().to_string()
     }
 
+    const HISTORY_FILE: &str = "file = \"history.db\"";
+
+    /// The example in which every line is a setting that exists.
+    fn uncommented() -> String {
+        let lines = EXAMPLE.lines().map(|line| {
+            match line.strip_prefix("# ").filter(|rest| rest.contains(" = ") || rest.starts_with('[')) {
+                // History is kept in a file or in a database.
+                Some(setting) if setting == HISTORY_FILE => String::new(),
+                Some(setting) if !setting.contains("://www") => format!("{setting}\n"),
+                _ => format!("{line}\n"),
+            }
+        });
+        lines.collect()
+    }
+
     #[test]
     fn the_example_is_a_configuration_and_says_the_defaults() {
         let example = ConfigFile::parse(Path::new("server.toml"), EXAMPLE).unwrap();
-        // Uncommented, every line of the example is a setting that exists.
-        let all: String = EXAMPLE
-            .lines()
-            .map(|line| {
-                match line.strip_prefix("# ").filter(|rest| rest.contains(" = ") || rest.starts_with('[')) {
-                    Some(setting) if !setting.contains("://www") => format!("{setting}\n"),
-                    _ => format!("{line}\n"),
-                }
-            })
-            .collect();
-        let all = ConfigFile::parse(Path::new("server.toml"), &all).unwrap();
+        let all = ConfigFile::parse(Path::new("server.toml"), &uncommented()).unwrap();
         assert!(all.config().role.len() > example.config().role.len());
         assert!(!all.config().namespace.is_empty());
+        let database = all.config().history.clone();
+        assert!(database.postgresql.is_some() && database.file.is_none());
+        let with_file = EXAMPLE.replace(&format!("# {HISTORY_FILE}"), HISTORY_FILE);
+        let with_file = ConfigFile::parse(Path::new("server.toml"), &with_file).unwrap();
+        assert!(with_file.config().history.file.is_some());
         let default = Config::default();
         assert_eq!(example.config().limits, default.limits);
         assert_eq!(example.config().audit, default.audit);
@@ -218,7 +228,10 @@ mod tests {
             mistake("[server]\nbinds = [\"127.0.0.1:4840\"]\n").split(", expected").next(),
             Some("server.toml:2: unknown field `binds`")
         );
-        assert!(mistake("[server]\nthreads = \"two\"\n").starts_with("server.toml:2: invalid type"));
+        assert_eq!(
+            mistake("[server]\nthreads = \"two\"\n"),
+            "server.toml:2: server.threads: this is the text \"two\"; write a whole number from 0 on"
+        );
         assert!(mistake("[server\n").starts_with("server.toml:1: "));
         let open = mistake(
             "[server]\nbind = [\n  \"127.0.0.1:4840\",\n  \"nowhere\",\n]\n[security]\nnone = true\n",
@@ -235,6 +248,65 @@ mod tests {
             "[security]\nnone = true\n[[namespace]]\nuri = \"urn:a\"\n[namespace.permissions]\nOperator = [\"Reed\"]\n",
         );
         assert!(permission.contains("no permission \"Reed\"; did you mean \"Read\"?"), "{permission}");
+    }
+
+    #[test]
+    fn a_value_of_a_wrong_type_is_told_with_its_key_and_what_is_right() {
+        // Every setting of every section of the example, with a value that none of them has.
+        let all = uncommented();
+        let mut section = String::new();
+        let mut tried = 0;
+        for (at, line) in all.lines().enumerate() {
+            if line.starts_with('[') {
+                section = line.trim_matches(['[', ']']).to_owned();
+            }
+            let Some((key, value)) = line.split_once(" = ").filter(|(key, _)| !key.starts_with('#')) else {
+                continue;
+            };
+            let key = key.trim();
+            // What stands in several lines.
+            if value.trim() == "[" || key.contains(['{', ' ']) {
+                continue;
+            }
+            let wrong = |line_at: usize, own: &str| match line_at == at {
+                true => format!("{key} = [[true]]\n"),
+                false => format!("{own}\n"),
+            };
+            let text: String = all.lines().enumerate().map(|(at, own)| wrong(at, own)).collect();
+            let told = mistake(&text);
+            let plain = key.trim_matches('"');
+            assert!(told.starts_with(&format!("server.toml:{}: ", at + 1)), "[{section}] {key}: {told}");
+            assert!(
+                told.contains(&format!("{plain}: ")) && told.contains("; write "),
+                "[{section}] {key}: {told}"
+            );
+            tried += 1;
+        }
+        assert!(tried > 100, "{tried}");
+        for (text, expected) in [
+            ("[limits]\nsessions = -1\n", "limits.sessions: -1 does not fit; write a whole number"),
+            (
+                "[[alarms.alarm]]\nvariable = 3\n",
+                "variable: this is the whole number 3; write a text in quotation marks",
+            ),
+            (
+                "[[alarms.alarm]]\nvariable = \"ns=2;i=1\"\nhigh = \"5\"\n",
+                "high: this is the text \"5\"; write a number",
+            ),
+            (
+                "[[alarms.alarm]]\nvariable = \"ns=2;i=1\"\nfields = { Cause = [1] }\n",
+                "Cause: this has another type; write a text in quotation marks, a number, or true or false",
+            ),
+            (
+                "[[alarms.group]]\nname = \"All\"\nmembers = \"a\"\n",
+                "members: this is the text \"a\"; write a list",
+            ),
+            ("[server]\nsimulated_plant = 1\n", "this is the whole number 1; write true or false"),
+            ("server = 1\n", "server: this is the whole number 1; write a table"),
+        ] {
+            let told = mistake(text);
+            assert!(told.contains(expected), "{text}: {told}");
+        }
     }
 
     #[test]

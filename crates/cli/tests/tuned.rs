@@ -45,14 +45,15 @@ impl Drop for Place {
     }
 }
 
-/// The server's own reader takes the file once it says who may log on, which is not for tuning to decide.
+/// The command that checks configurations takes the file as it is. Nobody may log on until somebody adds a user.
 fn server(path: &Path) -> ConfigFile {
-    let refused = ConfigFile::load(path).unwrap_err().to_string();
-    assert!(refused.contains("no client can log on"), "{refused}");
-    let text = std::fs::read_to_string(path).unwrap();
-    assert!(text.contains("[identities] is missing: add users first"), "{text}");
-    let text = format!("{text}\n[identities]\nanonymous = true\n");
-    ConfigFile::parse(path, &text).unwrap_or_else(|error| panic!("{error}"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_taktwerk"));
+    let output = command.args(["config", "check", "--json"]).arg(path).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&told["Users"], &told["Anonymous"]), (&0.into(), &false.into()), "{told}");
+    assert!(told["Warnings"][0].as_str().unwrap().contains("taktwerk user add"), "{told}");
+    ConfigFile::load(path).unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[test]
@@ -64,6 +65,16 @@ fn every_file_is_read_and_has_the_recommended_settings() {
     assert_eq!(best["security"], "sign-and-encrypt");
 
     let configuration = server(&place.path("server.toml"));
+    // Users that somebody has added stay when it is tuned again.
+    let mut add = Command::new(env!("CARGO_BIN_EXE_taktwerk"));
+    let password = place.0.join("password");
+    std::fs::write(&password, "a long enough secret\n").unwrap();
+    add.args(["user", "add", "olaf", "--role", "Operator", "--password-file"]).arg(&password);
+    let added = add.arg("--file").arg(place.path("users.toml")).output().unwrap();
+    assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
+    place.tune(&[]);
+    assert!(place.text("users.toml").contains("olaf"));
+    place.tune(&["--endpoint", "opc.tcp://plc7:4840"]);
     let modes = configuration.modes().unwrap();
     assert_eq!(format!("{modes:?}"), "[SignAndEncrypt]");
     let mut limits = taktwerk_server::Limits::default();

@@ -73,8 +73,7 @@ fn server(problem: &Problem, settings: &Settings) -> String {
     } else {
         String::new()
     };
-    // Tuning does not decide on access: a file that lets everybody in must not come out of it by itself.
-    text.push_str("# [identities] is missing: add users first; `taktwerk config init` writes an example.\n");
+    text.push_str("# Add a user: taktwerk user add NAME --role Operator\n");
     let _ = writeln!(text, "# Start: taktwerk serve --config server.toml{busy}\n");
     let _ = writeln!(text, "[server]\nthreads = {}\n", settings.threads);
     let (mode, policy) = settings.security.names();
@@ -83,6 +82,12 @@ fn server(problem: &Problem, settings: &Settings) -> String {
     } else {
         let _ = writeln!(text, "[security]\npolicies = [\"{policy}\"]\nmodes = [\"{mode}\"]\n");
     }
+    // Tuning does not decide on access: a file that lets everybody in must not come out of it by itself.
+    text.push_str("[identities]\nusers_file = \"users.toml\"\n");
+    if settings.security == Security::None {
+        text.push_str("# Passwords are encrypted only with a SecurityPolicy. To let clients in without a user:\n# anonymous = true\n");
+    }
+    text.push('\n');
     let least = settings.publishing_ms.min(10.0);
     let _ = writeln!(text, "[limits]\nsessions = {}", problem.clients.saturating_mul(2).max(10));
     let _ = writeln!(text, "publishing_interval_min = {least:?}");

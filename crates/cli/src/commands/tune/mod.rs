@@ -63,8 +63,8 @@ pub(crate) struct TuneArgs {
     #[arg(long)]
     no_simulation: bool,
 
-    /// Write server.toml, client.toml, publishednodes.json, telegraf.conf and front.svg into this directory, and confirm.toml,
-    /// a scenario that measures what is promised, if the laboratory has such a load.
+    /// Write server.toml, users.toml, client.toml, publishednodes.json, telegraf.conf and front.svg into this directory, and
+    /// confirm.toml, a scenario that measures what is promised, if the laboratory has such a load.
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
 
@@ -304,6 +304,13 @@ fn save(
     for file in write::files(problem, tuned, endpoint) {
         super::lab::write_whole(&directory.join(file.name), &file.text)?;
         names.push(file.name);
+    }
+    // The users that the server's file names: none yet. Those of an earlier run stay.
+    let users = directory.join("users.toml");
+    if !users.exists() {
+        let saved = taktwerk_config::users::Users::default().save(&users);
+        saved.map_err(|error| Failure::Environment(error.to_string()))?;
+        names.push("users.toml");
     }
     let confirm = confirm::scenario(problem, tuned);
     if let Ok(text) = &confirm {

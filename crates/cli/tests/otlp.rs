@@ -12,8 +12,8 @@ use taktwerk_lab::program::Program;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-#[test]
-fn a_collector_gets_metrics_and_spans_of_the_gateway() {
+/// A collector: its address, and what it gets.
+fn collector() -> (std::net::SocketAddr, mpsc::Receiver<(String, String)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let (sender, requests) = mpsc::channel();
@@ -40,6 +40,52 @@ fn a_collector_gets_metrics_and_spans_of_the_gateway() {
             }
         }
     });
+    (address, requests)
+}
+
+/// Waits for parts of messages.
+fn until(requests: &mpsc::Receiver<(String, String)>, wanted: &[(&str, &str)]) {
+    let mut wanted = wanted.to_vec();
+    let begin = Instant::now();
+    while !wanted.is_empty() {
+        let (path, body) = requests.recv_timeout(LIMIT).unwrap();
+        wanted.retain(|(at, part)| *at != path || !body.contains(part));
+        assert!(begin.elapsed() < LIMIT, "{wanted:?}");
+    }
+}
+
+#[test]
+fn a_collector_gets_metrics_of_sources_that_came_later() {
+    let (address, requests) = collector();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("gateway.toml");
+    let begin = format!(
+        "[server]\nbind = [\"127.0.0.1:0\"]\n[security]\nnone = true\n[identities]\nanonymous = true\n\
+         [otlp]\nurl = \"http://{address}\"\nevery_seconds = 1\n"
+    );
+    let write = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    };
+    write(&begin);
+    let server = Program::new(env!("CARGO_BIN_EXE_taktwerk"));
+    let server = server.args(["serve", "--exit-with-stdin", "--config", file.to_str().unwrap()]);
+    let server = server.serve(LIMIT).unwrap();
+    until(&requests, &[("/v1/metrics", "taktwerk_sessions")]);
+    let source = "[[source]]\nname = \"later\"\ntype = \"simulation\"\ninterval = \"100 ms\"\n\
+                  [[tag]]\nsource = \"later\"\nname = \"a\"\nsignal = \"sine\"\n";
+    write(&format!("{begin}{source}"));
+    let mut apply = std::process::Command::new(env!("CARGO_BIN_EXE_taktwerk"));
+    let applied = apply.args(["config", "apply"]).arg(&file).output().unwrap();
+    assert!(applied.status.success(), "{}", String::from_utf8_lossy(&applied.stderr));
+    let wanted = ["taktwerk_source_values", "later", "taktwerk_otlp_exports"];
+    until(&requests, &wanted.map(|part| ("/v1/metrics", part)));
+    server.stop().unwrap();
+}
+
+#[test]
+fn a_collector_gets_metrics_and_spans_of_the_gateway() {
+    let (address, requests) = collector();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("gateway.toml");
     let text = format!(
@@ -55,7 +101,7 @@ fn a_collector_gets_metrics_and_spans_of_the_gateway() {
     let server = Program::new(env!("CARGO_BIN_EXE_taktwerk"));
     let server = server.args(["serve", "--exit-with-stdin", "--config", file.to_str().unwrap()]);
     let server = server.serve(LIMIT).unwrap();
-    let mut wanted = vec![
+    let wanted = [
         ("/v1/metrics", "Plant 1"),
         ("/v1/metrics", "taktwerk_sessions"),
         ("/v1/metrics", "taktwerk_source_values"),
@@ -63,11 +109,6 @@ fn a_collector_gets_metrics_and_spans_of_the_gateway() {
         ("/v1/traces", "destination.send"),
         ("/v1/traces", "day-files"),
     ];
-    let begin = Instant::now();
-    while !wanted.is_empty() {
-        let (path, body) = requests.recv_timeout(LIMIT).unwrap();
-        wanted.retain(|(at, part)| *at != path || !body.contains(part));
-        assert!(begin.elapsed() < LIMIT, "{wanted:?}");
-    }
+    until(&requests, &wanted);
     server.stop().unwrap();
 }

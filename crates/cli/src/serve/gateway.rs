@@ -141,17 +141,15 @@ mod imp {
     #[cfg(feature = "web")]
     impl Started {
         /// What the dashboard and `/metrics` show of the sources.
-        pub(crate) fn extras(&self) -> crate::serve::web::Extras {
+        pub(crate) fn extras(&self) -> crate::serve::web::OfGateway {
             use std::sync::Arc;
             let Some(gateway) = self.0.as_ref() else { return Default::default() };
             let (sources, destinations) = (gateway.sources(), gateway.destinations());
-            crate::serve::web::Extras {
-                collectors: vec![
-                    Arc::new(metrics::SourceMetrics(sources.clone())),
-                    Arc::new(metrics::DestinationMetrics(destinations.clone())),
-                ],
-                sources: Some(Arc::new(list::Listed(sources, destinations))),
-            }
+            let collectors: [Arc<dyn taktwerk_web::Collector>; 2] = [
+                Arc::new(metrics::SourceMetrics(sources.clone())),
+                Arc::new(metrics::DestinationMetrics(destinations.clone())),
+            ];
+            (collectors.to_vec(), Some(Arc::new(list::Listed(sources, destinations))))
         }
     }
 
@@ -395,7 +393,7 @@ mod imp {
 
     #[cfg(feature = "web")]
     impl Started {
-        pub(crate) fn extras(&self) -> crate::serve::web::Extras {
+        pub(crate) fn extras(&self) -> crate::serve::web::OfGateway {
             Default::default()
         }
     }

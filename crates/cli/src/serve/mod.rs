@@ -311,7 +311,7 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
     let mut gateway = gateway.start()?;
     let memory = taktwerk_memory::watch().map_err(|error| Failure::Environment(error.to_string()))?;
     #[cfg(feature = "web")]
-    let mut extras = gateway.extras();
+    let mut extras = web::Extras::of_gateway(gateway.extras());
     #[cfg(feature = "web")]
     let otlp = match &configured {
         Some(configured) => otlp::start(configured.file(), &running, &mut extras)?,

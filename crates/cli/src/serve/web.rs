@@ -4,11 +4,12 @@ use crate::failure::Failure;
 use crate::security::environment;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use taktwerk::RunningServer;
 use taktwerk::pki::Pki;
 use taktwerk_config::{WebSection, file};
 use taktwerk_pki::{CertificateSettings, NewKey};
+use taktwerk_web::exposition::Exposition;
 use taktwerk_web::sources::SourceList;
 use taktwerk_web::{Access, Collector, Settings, Subject, Tls, WebServer};
 
@@ -93,8 +94,39 @@ pub(super) struct Dashboard {
 pub(super) struct Extras {
     /// More metrics.
     pub(super) collectors: Vec<Arc<dyn Collector>>,
+    /// Those that may come while the program runs.
+    pub(super) later: Arc<Later>,
     /// Where values come from.
     pub(super) sources: Option<Arc<dyn SourceList>>,
+}
+
+/// What sources and destinations show: metrics, and a list.
+pub(super) type OfGateway = (Vec<Arc<dyn Collector>>, Option<Arc<dyn SourceList>>);
+
+/// Metrics of parts that may come while the program runs. All that show metrics share it.
+#[derive(Debug, Default)]
+pub(super) struct Later(RwLock<Vec<Arc<dyn Collector>>>);
+
+impl Later {
+    fn put(&self, collectors: Vec<Arc<dyn Collector>>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = collectors;
+    }
+}
+
+impl Collector for Later {
+    fn collect(&self, out: &mut Exposition<'_>) -> core::fmt::Result {
+        let collectors = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        collectors.iter().try_for_each(|collector| collector.collect(out))
+    }
+}
+
+impl Extras {
+    /// All of them are later ones: those of sources and destinations, of which the first may come with another file.
+    pub(super) fn of_gateway((collectors, sources): OfGateway) -> Self {
+        let later = Arc::new(Later::default());
+        later.put(collectors);
+        Self { collectors: vec![Arc::clone(&later) as _], later, sources }
+    }
 }
 
 impl Dashboard {
@@ -112,9 +144,15 @@ impl Dashboard {
         Ok(())
     }
 
-    /// Shows more: sources that were not there at the start. A dashboard that runs starts again.
-    pub(super) fn extend(&mut self, extras: Extras, running: &RunningServer) -> Result<(), Failure> {
-        self.extras = extras;
+    /// Shows more: sources that were not there at the start. A dashboard that runs starts again; what else shows metrics has
+    /// theirs at once.
+    pub(super) fn extend(
+        &mut self,
+        (collectors, sources): OfGateway,
+        running: &RunningServer,
+    ) -> Result<(), Failure> {
+        self.extras.later.put(collectors);
+        self.extras.sources = sources;
         let web = self.current.take().map(|(server, web)| {
             drop(server);
             web

@@ -203,6 +203,28 @@ async fn a_call_that_is_given_up_takes_its_items_back() {
     assert_eq!(diagnostics[0].0.monitored_item_count as usize, known.len());
 }
 
+/// Nor a subscription that nobody reads: a server counts those of a browser that goes on to the next page meanwhile.
+#[tokio::test]
+async fn a_subscription_that_is_given_up_is_deleted() {
+    let server = plant("127.0.0.1:0", &[("urn:a", 1.0)]);
+    let client = connect(&server).await;
+    let mut given_up = 0;
+    for patience in [0, 0, 0, 1, 2, 5].repeat(5) {
+        let patience = Duration::from_millis(patience);
+        given_up += usize::from(tokio::time::timeout(patience, client.subscribe(PERIOD)).await.is_err());
+    }
+    assert!(given_up >= 10, "{given_up}");
+    let begin = Instant::now();
+    // CurrentSubscriptionCount
+    while client.read_value::<u32>("i=2285").await.unwrap() > 0 {
+        assert!(begin.elapsed() < Duration::from_secs(20), "subscriptions that nobody has are still there");
+        tokio::time::sleep(PERIOD).await;
+    }
+    // None is created later.
+    tokio::time::sleep(PERIOD * 5).await;
+    assert_eq!(client.read_value::<u32>("i=2285").await.unwrap(), 0);
+}
+
 /// The server comes back on the same port with its namespaces in another order, and one of them gone: `nsu=` means the
 /// same nodes as before, subscriptions go on, and what is gone is said.
 #[tokio::test]

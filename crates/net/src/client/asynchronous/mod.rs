@@ -267,16 +267,18 @@ impl AsyncClient {
         params: SubscriptionParams,
     ) -> Result<(SubscriptionHandle, SubscriptionMessages), ClientError> {
         let (answer, answered) = oneshot::channel();
-        let (handle, messages) = self
+        let own = self.clone();
+        let (handle, messages, delete) = self
             .ask(move |driver| {
                 let handle = driver.core().create_subscription(params, monotonic());
                 let (sender, receiver) = channel(SUBSCRIPTION_QUEUE_MAX);
                 driver.subscribe(handle, sender);
                 driver.calls().change(handle, Change::Create, answer);
-                (handle, SubscriptionMessages(receiver))
+                // From here on: whoever asked may give up before this arrives.
+                let delete = TakeBack(Some(move || own.delete_subscription(handle)));
+                (handle, SubscriptionMessages(receiver), delete)
             })
             .await?;
-        let delete = TakeBack(Some(|| self.delete_subscription(handle)));
         self.wait("CreateSubscription", self.timeout, answered).await?;
         delete.keep();
         Ok((handle, messages))

@@ -1,7 +1,7 @@
 //! The types of other servers that the gateway has taken over: nodes in the namespaces where they are at home.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use taktwerk_nodeset::TypeDictionary;
 use taktwerk_server::space::AddressSpace;
 use taktwerk_server::space::import::{ImportError, Importer};
@@ -34,34 +34,51 @@ impl Form {
 /// What was learnt of types, with the namespace indexes of this server.
 #[derive(Debug, Default)]
 pub struct Learnt {
-    /// The nodes that were looked at.
-    pub nodes: HashSet<NodeId>,
+    /// The nodes that were looked at, with those that they need.
+    pub nodes: HashMap<NodeId, Vec<NodeId>>,
     /// The DataTypes among them.
     pub forms: HashMap<NodeId, Form>,
     /// The encodings of structures that mean the same on every server.
     pub encodings: HashSet<NodeId>,
 }
 
-/// The types of other servers. They stay as long as the gateway runs: several sources may have them.
+/// The types of other servers. Several sources may have them: they stay as long as a source or a node of the gateway uses
+/// them.
 #[derive(Debug)]
 pub struct Catalogue {
     state: Mutex<State>,
-    /// Held by the one that finds out what is missing and adds it.
-    turn: Mutex<()>,
+    /// Held by the one that finds out what is missing and adds it, or removes what is not used.
+    turn: Mutex<Importer>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
-    importer: Importer,
     learnt: Learnt,
+    /// The types that sources use, by the names of the sources.
+    used: HashMap<String, HashSet<NodeId>>,
+    /// Sources that are finding out which types they use.
+    learning: usize,
 }
 
 impl Default for Catalogue {
     fn default() -> Self {
-        let importer = Importer::new(TypeDictionary::namespace_zero());
-        Self { state: Mutex::new(State { importer, learnt: Learnt::default() }), turn: Mutex::default() }
+        Self { state: Mutex::default(), turn: Mutex::new(Importer::new(TypeDictionary::namespace_zero())) }
     }
 }
+
+/// As long as it is there, no types are removed: a source is finding out which ones it uses.
+#[derive(Debug)]
+pub struct Learning<'a>(&'a Catalogue);
+
+impl Drop for Learning<'_> {
+    fn drop(&mut self) {
+        self.0.lock().learning -= 1;
+    }
+}
+
+/// The right to add types.
+#[derive(Debug)]
+pub struct Turn<'a>(MutexGuard<'a, Importer>);
 
 impl Catalogue {
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -70,18 +87,33 @@ impl Catalogue {
 
     /// To be held from looking which nodes are missing until they are added: two sources may bring the same ones at once. It
     /// blocks while another source adds its types.
-    pub fn turn(&self) -> MutexGuard<'_, ()> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn turn(&self) -> Turn<'_> {
+        Turn(self.turn.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// To be held by a source from looking which types it needs until [`Self::use_types`].
+    pub fn learning(&self) -> Learning<'_> {
+        self.lock().learning += 1;
+        Learning(self)
+    }
+
+    /// A source uses these types, and no others.
+    pub fn use_types(&self, source: &str, types: HashSet<NodeId>) {
+        self.lock().used.insert(source.to_owned(), types);
+    }
+
+    /// There is no source of this name any more.
+    pub fn forget(&self, source: &str) {
+        self.lock().used.remove(source);
     }
 
     /// Whether a node has been looked at.
     #[must_use]
     pub fn has(&self, node: &NodeId) -> bool {
-        self.lock().learnt.nodes.contains(node)
+        self.lock().learnt.nodes.contains_key(node)
     }
 
-    /// How many nodes can still be taken over. They stay as long as the gateway runs, also those of a server that has other
-    /// namespaces after each restart.
+    /// How many nodes can still be taken over.
     #[must_use]
     pub fn room(&self) -> usize {
         NODES_MAX.saturating_sub(self.lock().learnt.nodes.len())
@@ -99,28 +131,109 @@ impl Catalogue {
         self.lock().learnt.encodings.clone()
     }
 
-    /// Adds the nodes of a NodeSet, and what was learnt of them. It blocks for as long as that takes.
+    /// Adds the nodes of a NodeSet, some at a time, and what was learnt of them. It blocks for as long as that takes.
     ///
     /// # Errors
-    /// A node does not fit the address space. Nothing is added then.
+    /// The NodeSet has a mistake. Nothing is added then.
     pub fn add(
         &self,
+        turn: &mut Turn<'_>,
         space: &AddressSpace,
         name: &str,
         text: Option<String>,
         learnt: Learnt,
     ) -> Result<(), ImportError> {
-        let mut state = self.lock();
         if let Some(text) = text {
-            let imported =
-                state.importer.import(space, &[(name.to_owned(), text)], taktwerk_net::clock::wall())?;
+            let importer = &mut *turn.0;
+            let prepared = importer.prepare(space, &[(name.to_owned(), text)], importer.vacant())?;
+            let imported = importer.replace(space, prepared, taktwerk_net::clock::wall());
             for warning in imported.warnings {
                 tracing::debug!(warning, "a type of another server");
             }
         }
+        let mut state = self.lock();
         state.learnt.nodes.extend(learnt.nodes);
         state.learnt.forms.extend(learnt.forms);
         state.learnt.encodings.extend(learnt.encodings);
         Ok(())
+    }
+
+    /// Removes the types that no source uses, nor any of the nodes that `used` gives. Says how many nodes were deleted. Does
+    /// nothing while types are being added: whoever adds them calls this afterwards. It blocks for as long as it takes.
+    pub fn sweep(&self, space: &AddressSpace, used: impl FnOnce() -> HashSet<NodeId>) -> usize {
+        let mut importer = match self.turn.try_lock() {
+            Ok(importer) => importer,
+            Err(TryLockError::Poisoned(error)) => error.into_inner(),
+            Err(TryLockError::WouldBlock) => return 0,
+        };
+        if self.lock().learnt.nodes.is_empty() {
+            return 0;
+        }
+        // What sources use is looked at after it: a source that has added nodes meanwhile has said so.
+        let mut next: Vec<NodeId> = used().into_iter().collect();
+        let mut state = self.lock();
+        if state.learning > 0 {
+            return 0;
+        }
+        next.extend(state.used.values().flatten().cloned());
+        let mut reached: HashSet<NodeId> = HashSet::new();
+        while let Some(node) = next.pop() {
+            if let Some(needs) = state.learnt.nodes.get(&node)
+                && !reached.contains(&node)
+            {
+                next.extend(needs.iter().filter(|need| !reached.contains(need)).cloned());
+                reached.insert(node);
+            }
+        }
+        let gone: BTreeSet<NodeId> =
+            state.learnt.nodes.keys().filter(|node| !reached.contains(*node)).cloned().collect();
+        let learnt = &mut state.learnt;
+        learnt.nodes.retain(|node, _| reached.contains(node));
+        learnt.forms.retain(|node, _| reached.contains(node));
+        learnt.encodings.retain(|node| reached.contains(node));
+        drop(state);
+        if gone.is_empty() { 0 } else { importer.remove(space, &gone, taktwerk_net::clock::wall()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_stay_as_long_as_somebody_needs_them() {
+        let space = AddressSpace::new(1, 16, "urn:test");
+        let catalogue = Catalogue::default();
+        let node = |number| NodeId::numeric(3, number);
+        let nodes = HashMap::from([
+            (node(1), vec![node(2)]),
+            // A circle.
+            (node(2), vec![node(3)]),
+            (node(3), vec![node(2)]),
+            (node(4), vec![node(3)]),
+            (node(5), Vec::new()),
+        ]);
+        catalogue
+            .add(&mut catalogue.turn(), &space, "a", None, Learnt { nodes, ..Learnt::default() })
+            .unwrap();
+        let known = || (1..=5).filter(|number| catalogue.has(&node(*number))).collect::<Vec<_>>();
+        let sweep = |used: &[u32]| {
+            catalogue.sweep(&space, || used.iter().copied().map(node).collect());
+            known()
+        };
+        catalogue.use_types("a", HashSet::from([node(1)]));
+        catalogue.use_types("b", HashSet::from([node(4)]));
+        let learning = catalogue.learning();
+        assert_eq!(sweep(&[]), [1, 2, 3, 4, 5], "a source is finding out what it uses");
+        drop(learning);
+        let turn = catalogue.turn();
+        assert_eq!(sweep(&[]), [1, 2, 3, 4, 5], "types are being added");
+        drop(turn);
+        assert_eq!(sweep(&[5]), [1, 2, 3, 4, 5], "a node of the gateway has one");
+        assert_eq!(sweep(&[]), [1, 2, 3, 4]);
+        catalogue.forget("a");
+        assert_eq!(sweep(&[]), [2, 3, 4]);
+        catalogue.use_types("b", HashSet::new());
+        assert_eq!(sweep(&[]), [0; 0]);
     }
 }

@@ -530,7 +530,12 @@ impl Feed {
         self.0.statistics.set_quality(uncertain, lost);
         // What the source had found before its settings were changed, and has not found again.
         let grace = settings.lost_after + settings.deadline;
-        self.0.plant.sweep(&self.0.name, grace, &Wanted::default());
+        if self.0.plant.sweep(&self.0.name, grace, &Wanted::default())
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            let plant = Arc::clone(&self.0.plant);
+            runtime.spawn_blocking(move || plant.sweep_types());
+        }
     }
 }
 

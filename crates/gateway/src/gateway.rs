@@ -368,6 +368,7 @@ impl Gateway {
             }
             running.push(run(runtime, prepared, self.leases.as_ref()));
         }
+        self.plant.sweep_types();
         let now = taktwerk_net::clock::wall();
         going.iter().for_each(|it| self.plant.age(&it.feed.settings().name, now));
         running.sort_by_key(|it| order.iter().position(|name| *name == it.feed.settings().name));

@@ -249,6 +249,34 @@ impl Plant {
     /// There is no source of this name any more.
     pub fn forget(&self, source: &str) {
         lock(&self.kept).remove(source);
+        self.catalogue.forget(source);
+    }
+
+    /// Removes the types of other servers that nothing uses any more, some at a time. It blocks for as long as that takes.
+    pub fn sweep_types(&self) {
+        let count = self.catalogue.sweep(self.space(), || self.types());
+        if count > 0 {
+            tracing::debug!(count, "nodes of types that no source has any more were deleted");
+        }
+    }
+
+    /// The types of other servers that nodes have.
+    fn types(&self) -> HashSet<NodeId> {
+        let mut types = HashSet::new();
+        let mut keep = |model: &Model| {
+            types.extend([&model.type_definition, &model.data_type].into_iter().flatten().cloned())
+        };
+        lock(&self.entries)
+            .values()
+            .filter_map(|entry| entry.what.shape())
+            .for_each(|shape| keep(&shape.model));
+        let folders = lock(&self.folders);
+        // Models of folders that are not there any more may be of use again, but their types need not stay.
+        lock(&self.models)
+            .iter()
+            .filter(|(key, _)| folders.contains_key(*key))
+            .for_each(|(_, model)| keep(model));
+        types
     }
 
     /// The folder of a path; what is missing of it is added.
@@ -539,18 +567,20 @@ impl Plant {
     /// Deletes variables of a source that are not fed, unless they are wanted as they are: those of tags at once, those
     /// that the source had found itself after `grace`, because it needs time to find them again. Folders that are empty
     /// then go too.
-    pub fn sweep(&self, source: &str, grace: Duration, wanted: &Wanted) {
+    ///
+    /// Says whether anything was deleted.
+    pub fn sweep(&self, source: &str, grace: Duration, wanted: &Wanted) -> bool {
         self.remove(|name, entry| {
             let is_over = |since: Instant| !entry.is_found || since.elapsed() >= grace;
             let is_free = &*entry.source == source && !entry.is_staged && entry.released.is_some_and(is_over);
             is_free && !(wanted.0.contains_key(name) && wanted.0.get(name) == entry.what.shape())
-        });
+        })
     }
 
     /// Deletes variables that are not fed, and the folders that are empty then.
-    fn remove(&self, goes: impl Fn(&str, &Entry) -> bool) {
+    fn remove(&self, goes: impl Fn(&str, &Entry) -> bool) -> bool {
         if self.released.load(Ordering::Relaxed) == 0 {
-            return;
+            return false;
         }
         let mut gone = Vec::new();
         let mut entries = lock(&self.entries);
@@ -562,7 +592,7 @@ impl Plant {
             !goes
         });
         if gone.is_empty() {
-            return;
+            return false;
         }
         let mut used = HashSet::new();
         for name in entries.keys() {
@@ -581,6 +611,7 @@ impl Plant {
             stays
         });
         self.namespace.delete_nodes(&folders);
+        true
     }
 
     /// Deletes variables with their properties. They may be gone: clients with the right to it can delete nodes.

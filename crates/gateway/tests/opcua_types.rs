@@ -5,12 +5,14 @@
 mod stand;
 
 use stand::{MS, Stand};
+use std::path::Path;
 use std::time::{Duration, Instant};
 use taktwerk::client::{Attribute, BrowseOptions};
 use taktwerk::schema::dynamic::{DynamicStructure, DynamicValue};
 use taktwerk::schema::ids::reference_type_ids;
 use taktwerk::schema::{BrowseDirection, EnumDefinition};
 use taktwerk::{Client, LocalizedText, RunningServer, Server};
+use taktwerk_gateway::GatewayConfig;
 use taktwerk_types::{ExtensionObject, NodeId, QualifiedName, StatusCode, Variant};
 use tokio::time::sleep;
 
@@ -215,5 +217,46 @@ async fn a_server_cannot_bring_types_into_the_namespace_of_the_tags() {
             stand.client.read_attribute(NodeId::numeric(2, number), Attribute::BrowseName).await.unwrap();
         assert_eq!(name.status(), StatusCode::BAD_NODE_ID_UNKNOWN, "{number}");
     }
+    stand.end().await;
+}
+
+/// What the stand runs with another configuration.
+fn apply(stand: &mut Stand, text: &str) {
+    let config = GatewayConfig::parse(Path::new("g.toml"), text).unwrap().unwrap();
+    assert_eq!(tokio::task::block_in_place(|| stand.gateway.apply(config)).unwrap().failed, [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn types_go_with_the_last_source_that_has_them_and_come_back() {
+    let (one, two) = (machines(), machines());
+    let signals = "[[source]]\nname = \"signals\"\ntype = \"simulation\"\ninterval = \"1 s\"\n";
+    let second = source(&two).replace("\"up\"", "\"two\"");
+    let mut stand = Stand::new(&format!("{signals}{}{second}", source(&one))).await;
+    stand.value("up/Press/Mode", 1i32).await;
+    stand.value("two/Press/Mode", 1i32).await;
+    let index = model(&stand.client, 0).await.namespace_index;
+    let own = |number| NodeId::numeric(index, number);
+    let name = async |client: Client, number| {
+        client.read_attribute(own(number), Attribute::BrowseName).await.unwrap().status()
+    };
+    let all = [1, 3, 4, 5, 20, 21, 22, 30];
+    apply(&mut stand, &format!("{signals}{second}"));
+    for number in all {
+        assert_eq!(name(stand.client.clone(), number).await, StatusCode::GOOD, "{number}");
+    }
+    apply(&mut stand, signals);
+    for number in all {
+        let status = name(stand.client.clone(), number).await;
+        assert_eq!(status, StatusCode::BAD_NODE_ID_UNKNOWN, "{number}");
+    }
+    // As if it came for the first time.
+    apply(&mut stand, &format!("{signals}{}", source(&one)));
+    stand.value("up/Press/Mode", 1i32).await;
+    let there = Client::connect(&one.url()).await.unwrap();
+    let origin = model(&there, 0).await.namespace_index;
+    let object = there.encode(&job(1, &|number| NodeId::numeric(origin, number))).await.unwrap();
+    there.write(NodeId::numeric(origin, 103), Variant::from(object)).await.unwrap();
+    let value = stand.until("up/Press/Job", |value| value.value.is_some()).await;
+    assert_eq!(stand.client.decode(&structure(value.value)).await.unwrap(), job(1, &own));
     stand.end().await;
 }

@@ -138,6 +138,12 @@ impl TypeDictionary {
         self.types.insert(id, data_type);
     }
 
+    /// Forgets types and their encodings.
+    pub fn remove(&mut self, goes: impl Fn(&NodeId) -> bool) {
+        self.types.retain(|id, _| !goes(id));
+        self.encodings.retain(|encoding, data_type| !goes(encoding) && !goes(data_type));
+    }
+
     /// A type.
     #[must_use]
     pub fn get(&self, data_type: &NodeId) -> Option<&DataType> {

@@ -16,7 +16,7 @@ use crate::statistics::Count;
 use crate::tag::{Access, Model, Scaling, Tag};
 use crate::value::Kind;
 use core::time::Duration;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 use taktwerk::Client;
@@ -335,6 +335,8 @@ async fn find(server: &mut OpcUa, client: &Client, feed: &Feed, target: &str) ->
         links.translation = Translation::new(&namespaces, feed.plant()).with_structures(feed.plant());
         return Ok(links);
     }
+    let learning = feed.plant().catalogue().learning();
+    let mut used = HashSet::new();
     for root in server.mirrors.clone() {
         let root = root.to_node_id(&namespaces).map_err(fail)?;
         let most = feed.settings().nodes_max;
@@ -349,6 +351,7 @@ async fn find(server: &mut OpcUa, client: &Client, feed: &Feed, target: &str) ->
             feed.failed(&fault);
         }
         links.translation = Translation::new(&namespaces, feed.plant()).with_structures(feed.plant());
+        used.extend(found.types().filter_map(|kind| links.translation.here(&kind)));
         let own = feed.settings().name.clone();
         let local = |path: &[String]| core::iter::once(&own).chain(path).cloned().collect();
         for object in &found.objects {
@@ -366,6 +369,11 @@ async fn find(server: &mut OpcUa, client: &Client, feed: &Feed, target: &str) ->
             add_methods(server, feed, &namespaces, found.methods, target);
         }
     }
+    feed.plant().catalogue().use_types(&feed.settings().name, used);
+    drop(learning);
+    let plant = Arc::clone(feed.plant());
+    // It has no result but nodes that are gone, and is not waited for.
+    drop(tokio::task::spawn_blocking(move || plant.sweep_types()));
     Ok(links)
 }
 

@@ -64,6 +64,8 @@ struct Found {
     /// DataTypes by their encodings.
     encodings: HashMap<NodeId, NodeId>,
     supertypes: HashMap<NodeId, NodeId>,
+    /// The nodes that each node needs.
+    needs: HashMap<NodeId, Vec<NodeId>>,
     is_cut: bool,
 }
 
@@ -134,7 +136,11 @@ async fn collect(client: &Client, plant: &Plant, seeds: BTreeSet<NodeId>) -> Res
                 continue;
             }
             left -= bytes;
-            needs(&node, &mut found, &mut wanted);
+            let mut needed = Vec::new();
+            needs(&node, &mut found, &mut needed);
+            needed.retain(|need| need.namespace_index != 0);
+            wanted.extend(needed.iter().cloned());
+            found.needs.insert(node.node_id.clone(), needed);
             found.nodes.push(node);
         }
         next = rest;
@@ -271,14 +277,12 @@ fn arguments(value: &Variant) -> Option<Vec<Argument>> {
 
 /// Adds what was found.
 fn add(plant: &Plant, namespaces: &[UaString], target: &str, mut found: Found) -> Result<(), Fault> {
-    let _turn = plant.catalogue().turn();
+    let mut turn = plant.catalogue().turn();
     if found.nodes.len() > plant.catalogue().room() {
         let most = catalogue::NODES_MAX;
         return Err(Fault::other(
             target,
-            format!(
-                "its types are left out: more than {most} nodes of types of other servers since this gateway was started"
-            ),
+            format!("its types are left out: more than {most} nodes of types of other servers in use"),
         ));
     }
     for node in &found.nodes {
@@ -294,7 +298,8 @@ fn add(plant: &Plant, namespaces: &[UaString], target: &str, mut found: Found) -
         if NodeClass(node.node_class) == NodeClass::DATA_TYPE {
             learnt.forms.extend(forms.get(&node.node_id).map(|form| (here.clone(), *form)));
         }
-        learnt.nodes.insert(here);
+        let needs = found.needs.remove(&node.node_id).unwrap_or_default();
+        learnt.nodes.insert(here, needs.iter().filter_map(|need| translation.here(need)).collect());
     }
     for (encoding, data_type) in &found.encodings {
         // An encoding of namespace 0 has a meaning already.
@@ -324,7 +329,7 @@ fn add(plant: &Plant, namespaces: &[UaString], target: &str, mut found: Found) -
         let lines = text.lines().filter(|line| !line.trim_start().starts_with("<RequiredModel "));
         lines.collect::<Vec<_>>().join("\n")
     });
-    let added = plant.catalogue().add(plant.space(), target, text, learnt);
+    let added = plant.catalogue().add(&mut turn, plant.space(), target, text, learnt);
     added.map_err(|error| Fault::other(target, format!("its types cannot be taken over: {error}")))
 }
 
@@ -476,9 +481,10 @@ mod tests {
     fn servers_cannot_bring_types_without_end() {
         let plant = plant();
         let most = catalogue::NODES_MAX as u32;
-        let nodes = (0..most).map(|number| NodeId::numeric(5, number)).collect();
+        let nodes = (0..most).map(|number| (NodeId::numeric(5, number), Vec::new())).collect();
         let learnt = Learnt { nodes, ..Learnt::default() };
-        plant.catalogue().add(plant.space(), "other", None, learnt).unwrap();
+        let catalogue = plant.catalogue();
+        catalogue.add(&mut catalogue.turn(), plant.space(), "other", None, learnt).unwrap();
         assert_eq!(plant.catalogue().room(), 0);
         let uri = |text: &str| UaString::from(text);
         let namespaces = [uri("http://opcfoundation.org/UA/"), uri("urn:other"), uri("urn:new")];

@@ -93,6 +93,29 @@ impl Slices<'_> {
             self.space.give_way();
         }
     }
+
+    /// Deletes nodes, after a look at each. Says how many there were.
+    fn delete(&mut self, gone: &[&NodeId], mut look: impl FnMut(&Nodes, &NodeId, NodeIx)) -> usize {
+        let mut count = 0;
+        // Together, so that their folder is looked at once for many of them.
+        self.each(gone.chunks(WORK_PER_LOCK / NODE_WORK), |space, ids| {
+            let mut found = Vec::with_capacity(ids.len());
+            let mut everywhere = 0;
+            for id in ids {
+                let ix = space.resolve(id.as_ref()).filter(|ix| ix.index >= NodeIx::DYNAMIC);
+                let Some(ix) = ix else { continue };
+                look(space, id, ix);
+                if space.view(ix).is_some_and(|view| view.is_type()) {
+                    // Who refers to types is found by looking at all nodes, once.
+                    everywhere = space.len();
+                }
+                found.push(ix);
+            }
+            count += found.len();
+            NODE_WORK * found.len() + space.delete_all(&found).unwrap_or(0) + everywhere
+        });
+        count
+    }
 }
 
 impl Importer {
@@ -110,10 +133,15 @@ impl Importer {
         let prepared = self.read(space, files, instead)?;
         let none = Loaded::default();
         let old = instead.and_then(|batch| self.loaded.get(batch.0)).unwrap_or(&none);
-        let nodes = space.read();
         let mut seen = BTreeSet::new();
+        let mut nodes = space.read();
         for set in &prepared.sets {
-            for node in &set.nodes {
+            for (at, node) in set.nodes.iter().enumerate() {
+                if at % WORK_PER_LOCK == 0 {
+                    // A writer that waits lets no other reader pass.
+                    drop(nodes);
+                    nodes = space.read();
+                }
                 let is_taken =
                     !old.nodes.contains_key(&node.node_id) && nodes.resolve(node.node_id.as_ref()).is_some();
                 if is_taken || !seen.insert(&node.node_id) {
@@ -138,24 +166,10 @@ impl Importer {
         let gone = old.nodes.iter().filter(|(id, fingerprint)| nodes.get(*id) != Some(*fingerprint));
         let gone: Vec<&NodeId> = gone.map(|(id, _)| id).collect();
         let mut restore = Vec::new();
-        // Together, so that their folder is looked at once for many of them.
-        slices.each(gone.chunks(WORK_PER_LOCK / NODE_WORK), |space, ids| {
-            let mut found = Vec::with_capacity(ids.len());
-            let mut everywhere = 0;
-            for id in ids {
-                let ix = space.resolve(id.as_ref()).filter(|ix| ix.index >= NodeIx::DYNAMIC);
-                let Some(ix) = ix else { continue };
-                if nodes.contains_key(*id) {
-                    restore.extend(foreign(space, ix, &old.references));
-                }
-                if space.view(ix).is_some_and(|view| view.is_type()) {
-                    // Who refers to types is found by looking at all nodes, once.
-                    everywhere = space.len();
-                }
-                found.push(ix);
+        imported.deleted_count += slices.delete(&gone, |space, id, ix| {
+            if nodes.contains_key(id) {
+                restore.extend(foreign(space, ix, &old.references));
             }
-            imported.deleted_count += found.len();
-            NODE_WORK * found.len() + space.delete_all(&found).unwrap_or(0) + everywhere
         });
 
         let mut added = Vec::new();
@@ -216,6 +230,42 @@ impl Importer {
             None => self.loaded.push(loaded),
         }
         imported
+    }
+
+    /// Deletes nodes that imports have brought, some at a time; services go on meanwhile. Other nodes are left out. Says how
+    /// many were deleted.
+    pub fn remove(&mut self, space: &AddressSpace, ids: &BTreeSet<NodeId>, now: UtcTime) -> usize {
+        let mut gone = BTreeSet::new();
+        for loaded in &mut self.loaded {
+            loaded.nodes.retain(|id, _| {
+                let goes = ids.contains(id);
+                if goes {
+                    gone.insert(id.clone());
+                }
+                !goes
+            });
+        }
+        let gone_ids: Vec<&NodeId> = gone.iter().collect();
+        let count = Slices { space, left: 0 }.delete(&gone_ids, |_, _, _| {});
+        for loaded in self.loaded.iter_mut().filter(|_| count > 0) {
+            if loaded.nodes.is_empty() {
+                *loaded = Loaded::default();
+            }
+            // An index with its generation stands for one node only.
+            let nodes = space.read();
+            loaded
+                .references
+                .retain(|(from, kind, to)| [from, kind, to].iter().all(|ix| nodes.is_there(**ix)));
+        }
+        self.types.remove(|id| gone.contains(id));
+        space.raise_model_changes(now);
+        count
+    }
+
+    /// An import whose nodes are all deleted, for [`Self::prepare`] to use its place again.
+    #[must_use]
+    pub fn vacant(&self) -> Option<Batch> {
+        self.loaded.iter().position(|loaded| loaded.nodes.is_empty()).map(Batch)
     }
 }
 

@@ -167,3 +167,43 @@ fn files_with_mistakes_change_nothing() {
     assert!(text.contains("urn:more") && text.contains("urn:pumps"), "{text}");
     assert!(importer.prepare(&space, &file(MODEL), Some(batch)).is_ok());
 }
+
+#[test]
+fn nodes_that_are_removed_can_be_imported_again() {
+    let (space, mut importer, batch) = loaded();
+    assert_eq!(importer.vacant(), None);
+    // The application's own node is not the importer's.
+    let all = BTreeSet::from([KIND, PUMP, SPEED, LEVEL, OWN]);
+    assert_eq!(importer.remove(&space, &all, NOW), 4);
+    assert!([KIND, PUMP, SPEED, LEVEL].iter().all(|id| !space.contains(id)) && space.contains(&OWN));
+    assert_eq!(importer.vacant(), Some(batch));
+    assert_eq!(importer.remove(&space, &all, NOW), 0);
+    let again = replace(&space, &mut importer, batch, &MODEL.replace("12.5", "13.5"));
+    assert_eq!((again.node_count, again.deleted_count, again.warnings.len()), (4, 0, 0));
+    assert_eq!((again.batch, importer.vacant()), (batch, None));
+    // A part of them: what refers to it stays.
+    assert_eq!(importer.remove(&space, &BTreeSet::from([SPEED]), NOW), 1);
+    assert!(graph(&space).iter().all(|(from, _, _, to)| ![from, to].contains(&&SPEED)));
+    let whole = replace(&space, &mut importer, batch, MODEL);
+    assert_eq!((whole.node_count, whole.deleted_count), (1, 0));
+}
+
+#[test]
+fn data_types_that_are_removed_are_not_known_any_more() {
+    let text = MODEL.replace(
+        "</UANodeSet>",
+        r#"<UADataType NodeId="ns=1;i=9" BrowseName="1:Place"><References>
+          <Reference ReferenceType="i=45" IsForward="false">i=22</Reference>
+          <Reference ReferenceType="i=38">ns=1;i=10</Reference></References>
+          <Definition Name="1:Place"><Field Name="X" DataType="i=11"/></Definition></UADataType>
+        <UAObject NodeId="ns=1;i=10" BrowseName="Default Binary"><References>
+          <Reference ReferenceType="i=40">i=76</Reference></References></UAObject></UANodeSet>"#,
+    );
+    let space = AddressSpace::new(1, 16, "urn:test");
+    let mut importer = Importer::new(TypeDictionary::namespace_zero());
+    importer.import(&space, &file(&text), NOW).unwrap();
+    let (place, encoding) = (NodeId::numeric(2, 9), NodeId::numeric(2, 10));
+    assert_eq!(importer.types().by_encoding(&encoding), Some(&place));
+    assert_eq!(importer.remove(&space, &BTreeSet::from([place.clone(), encoding.clone()]), NOW), 2);
+    assert!(importer.types().get(&place).is_none() && importer.types().by_encoding(&encoding).is_none());
+}

@@ -3,7 +3,7 @@
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitCode;
 use taktwerk_generator::GeneratorError;
-use taktwerk_lab::validity::Invalid;
+use taktwerk_lab::validity::{Invalid, in_words};
 use taktwerk_load::connection::SecretError;
 
 /// Why a command did not do what it was asked to. Each message says what to do about it.
@@ -19,7 +19,7 @@ pub(crate) enum Failure {
     #[error("{0}")]
     BadStatus(String),
     /// The measurement is worth nothing.
-    #[error("the measurement is invalid: {}", reasons(.0))]
+    #[error("the measurement is invalid: {}", in_words(.0))]
     Invalid(Vec<Invalid>),
     /// The measurement is worth nothing, as another program said.
     #[error("the measurement is invalid: {0}")]
@@ -47,10 +47,6 @@ pub(crate) enum Failure {
     /// Interrupted; what had been measured or read until then has been printed.
     #[error("interrupted")]
     Interrupted,
-}
-
-fn reasons(reasons: &[Invalid]) -> String {
-    reasons.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 impl Failure {
@@ -92,10 +88,7 @@ impl From<GeneratorError> for Failure {
 /// A password or token that was to be read from a file.
 impl From<SecretError> for Failure {
     fn from(error: SecretError) -> Self {
-        match error {
-            SecretError::NoToken(_) => Self::Usage(error.to_string()),
-            SecretError::Read { .. } => Self::Environment(error.to_string()),
-        }
+        GeneratorError::from(error).into()
     }
 }
 

@@ -4,6 +4,7 @@
 //! ByteStrings are `0x0102ff` or Base64. Arrays are `[1, 2, 3]`, matrices `[[1, 2], [3, 4]]`; elements with commas,
 //! brackets or outer spaces stand in double quotes, with JSON's escapes.
 
+use taktwerk_types::hexadecimal;
 use taktwerk_types::node_id::unbase64;
 use taktwerk_types::{
     BuiltInType, ByteString, ExpandedNodeId, Guid, LocalizedText, NodeId, QualifiedName, StatusCode, UtcTime,
@@ -226,11 +227,7 @@ fn scalar(text: &str, kind: BuiltInType) -> Result<Variant, ParseValueError> {
 }
 
 fn bytes(word: &str) -> Option<Vec<u8>> {
-    let Some(digits) = word.strip_prefix("0x") else { return unbase64(word) };
-    if digits.len() % 2 != 0 || !digits.is_ascii() {
-        return None;
-    }
-    (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok()).collect()
+    word.strip_prefix("0x").map_or_else(|| unbase64(word), hexadecimal::bytes)
 }
 
 fn status(word: &str) -> Option<StatusCode> {

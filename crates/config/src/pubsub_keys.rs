@@ -6,6 +6,7 @@ use taktwerk::pubsub::{NonceFile, SecurityKeys, StaticKeys};
 use taktwerk_crypto::{Entropy, PubSubSecurityPolicy};
 use taktwerk_net::OsEntropy;
 use taktwerk_pki::permissions::{self, Protection};
+use taktwerk_types::hexadecimal;
 use zeroize::Zeroizing;
 
 /// Milliseconds that a key from a file is used: as long as the program runs.
@@ -71,7 +72,7 @@ pub fn new_key(group: &str, policy: PubSubSecurityPolicy) -> impl Serialize + us
         group: group.to_owned(),
         policy: policy.to_string(),
         token: 1,
-        key: key.iter().map(|byte| format!("{byte:02x}")).collect(),
+        key: hexadecimal::text(&key),
         nonces: None,
     }
 }
@@ -127,7 +128,7 @@ impl KeyFile {
         })?;
         let policy: PubSubSecurityPolicy =
             text.policy.parse().map_err(|_| format!("there is no policy {:?}", text.policy))?;
-        let key = bytes_of(&text.key).filter(|key| key.len() == policy.key_data_len());
+        let key = hexadecimal::bytes(&text.key).filter(|key| key.len() == policy.key_data_len());
         let key =
             key.ok_or_else(|| format!("the key is not {} bytes in hexadecimal", policy.key_data_len()))?;
         let nonces = match &text.nonces {
@@ -152,14 +153,6 @@ impl KeyFile {
             },
         })
     }
-}
-
-/// The bytes of pairs of hexadecimal digits.
-fn bytes_of(text: &str) -> Option<Vec<u8>> {
-    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-    let digit = |char: u8| char::from(char).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let byte = |[high, low]: &[u8; 2]| Some(digit(*high)? << 4 | digit(*low)?);
-    if rest.is_empty() { pairs.iter().map(byte).collect() } else { None }
 }
 
 #[cfg(test)]

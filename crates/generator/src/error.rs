@@ -1,7 +1,7 @@
 //! Why a load gave no result, or one that does not count. Each message says what to do about it.
 
 use taktwerk_load::connection::SecretError;
-use taktwerk_load::validity::Invalid;
+use taktwerk_load::validity::{Invalid, in_words};
 
 /// Why a load gave no result, or one that does not count.
 #[derive(Debug, thiserror::Error)]
@@ -16,7 +16,7 @@ pub enum GeneratorError {
     #[error("{0}")]
     BadStatus(String),
     /// The measurement is invalid, for these reasons.
-    #[error("the measurement is invalid: {}", reasons(.0))]
+    #[error("the measurement is invalid: {}", in_words(.0))]
     Invalid(Vec<Invalid>),
     /// Something is missing on this machine.
     #[error("{0}")]
@@ -31,10 +31,6 @@ impl GeneratorError {
     pub fn environment(error: impl core::fmt::Display) -> Self {
         Self::Environment(error.to_string())
     }
-}
-
-fn reasons(reasons: &[Invalid]) -> String {
-    reasons.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// A password or token that was to be read from a file.

@@ -85,6 +85,13 @@ impl Report {
         self.lines.facts.push((what.to_owned(), value.into()));
     }
 
+    /// Adds how much later values come at the 99th percentile, nanoseconds, than they do without the gateway.
+    pub(crate) fn added_to_p99(&mut self, added: u64, limit: u64, limit_in_words: &str) {
+        let word = if added <= limit { "within" } else { "more than" };
+        let value = format!("{}, {word} {limit_in_words}", figures::micros(added as f64 / 1e3));
+        self.fact("added to p99", value);
+    }
+
     /// Notes that the measurement is invalid.
     pub(crate) fn invalid(&mut self, reason: impl IntoIterator<Item = Invalid>) {
         self.invalid.extend(reason);

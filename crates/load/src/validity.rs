@@ -68,6 +68,12 @@ pub enum Invalid {
     NoSamples,
 }
 
+/// Reasons as one text.
+#[must_use]
+pub fn in_words(reasons: &[Invalid]) -> String {
+    reasons.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
 impl fmt::Display for Invalid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

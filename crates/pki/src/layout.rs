@@ -78,5 +78,5 @@ pub(crate) fn own_keys(root: &Path) -> PathBuf {
 /// file name.
 #[must_use]
 pub fn thumbprint_text(thumbprint: &[u8; 20]) -> String {
-    thumbprint.iter().map(|byte| format!("{byte:02x}")).collect()
+    taktwerk_types::hexadecimal::text(thumbprint)
 }

@@ -7,6 +7,7 @@
 //! - [`variant`]: [`Variant`], its arrays and matrices, and [`DataValue`], which each can hold the other; [`range`]: IndexRange on them;
 //! - [`node_id`], [`text`], [`string`], [`guid`], [`time`], [`status_code`],
 //!   [`diagnostic_info`], [`extension_object`]: the other built-in types;
+//! - [`hexadecimal`]: bytes as digits;
 //! - `json` (feature `json`): the JSON encoding.
 //!
 //! Messages and structures built from these types are generated into `taktwerk-schema`.
@@ -15,6 +16,7 @@ pub mod codec;
 pub mod diagnostic_info;
 pub mod extension_object;
 pub mod guid;
+pub mod hexadecimal;
 #[cfg(feature = "json")]
 pub mod json;
 pub mod node_id;

@@ -8,7 +8,7 @@
 //! - [`otlp`]: the same metrics, and traces, for a collector;
 //! - [`exposition`]: Prometheus' text format, to which others can add; `metrics`: `/metrics`; `health`: `/healthz`, `/readyz`;
 //! - `subject`: the server that is shown; [`sources`]: where a gateway's values come from; `state`: what requests share;
-//! - `stall`: browsers that do not read their answers; `hexadecimal`: bytes as text;
+//! - `stall`: browsers that do not read their answers;
 //! - `visitor`: sessions of browsers, and the OPC UA client behind each; `guard`: headers and origin; `rate_limit`;
 //! - `api`: what the page asks for; `assets`: the page; `compress`: both made smaller; [`log`]: the last lines of the log.
 
@@ -20,7 +20,6 @@ mod compress;
 pub mod exposition;
 mod guard;
 mod health;
-mod hexadecimal;
 pub mod log;
 mod metrics;
 pub mod otlp;

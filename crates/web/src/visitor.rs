@@ -4,7 +4,6 @@
 //! visitor may do is up to the server: there are no permissions here, apart from what concerns the machine itself
 //! (certificates and the log), for which the visitor needs the role SecurityAdmin or ConfigureAdmin.
 
-use crate::hexadecimal;
 use crate::subject::Subject;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,6 +14,7 @@ use taktwerk::{Client, NodeId};
 use taktwerk_client::ReconnectPolicy;
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 use taktwerk_server::authorization::{Identity, UserIdentity};
+use taktwerk_types::hexadecimal;
 use tokio::sync::Mutex as AsyncMutex;
 
 /// Visitors that can be logged on at a time.

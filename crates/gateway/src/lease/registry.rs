@@ -9,6 +9,7 @@
 use super::share::{Decision, Seen, Share};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
+use taktwerk_types::hexadecimal;
 use tokio::time::Instant;
 
 /// How long gateways that are removed are remembered.
@@ -308,7 +309,7 @@ fn name(token: &str) -> Option<String> {
         }
         let (digits, behind) = rest.split_at_checked(2)?;
         rest = behind;
-        bytes.push(u8::from_str_radix(core::str::from_utf8(digits).ok()?, 16).ok()?);
+        bytes.extend(hexadecimal::bytes(core::str::from_utf8(digits).ok()?)?);
     }
     String::from_utf8(bytes).ok()
 }
@@ -330,7 +331,7 @@ mod tests {
             assert_eq!(name(&made).as_deref(), Some(text));
         }
         assert_eq!(token("Line 1.x"), "Line=201=2ex");
-        for wrong in ["=", "=2", "=zz", "=ff"] {
+        for wrong in ["=", "=2", "=zz", "=+f", "=ff"] {
             assert_eq!(name(wrong), None, "{wrong}");
         }
     }

@@ -207,14 +207,7 @@ fn report(arguments: &GatewayServers, url: &str, alone: &Way, through: &Way) -> 
     report.histogram("delay", gateway);
     report.times("write to client, direct", direct);
     report.times("through the gateway", gateway);
-    report.fact(
-        "added to p99",
-        format!(
-            "{}, {} one interval and 2 ms",
-            figures::micros(added as f64 / 1e3),
-            if added <= limit { "within" } else { "more than" }
-        ),
-    );
+    report.added_to_p99(added, limit, "one interval and 2 ms");
     report.account(&through.account, Unit::Value, through.seen.values);
     report
 }

@@ -6,7 +6,6 @@
 use super::nodes::parse;
 use super::values::millis;
 use super::{Problem, Who};
-use crate::hexadecimal;
 use crate::state::App;
 use axum::Json;
 use axum::extract::State;
@@ -18,6 +17,7 @@ use taktwerk_client::condition::calls;
 use taktwerk_schema::PermissionType;
 use taktwerk_schema::ns0::Ns0;
 use taktwerk_types::ByteString;
+use taktwerk_types::hexadecimal;
 
 /// Alarms that a page shows.
 const SHOWN_MAX: usize = 500;

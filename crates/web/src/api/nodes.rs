@@ -2,7 +2,7 @@
 
 use super::values::{json_of, number_text};
 use super::{Problem, Who};
-use crate::{compress, hexadecimal};
+use crate::compress;
 use axum::Json;
 use axum::extract::Query;
 use axum::http::HeaderMap;
@@ -14,6 +14,7 @@ use taktwerk::client::{Attribute, BrowseOptions, BrowsePage};
 use taktwerk::{Client, DataValue, NodeId, Variant};
 use taktwerk_schema::ids::{object_ids, reference_type_ids};
 use taktwerk_schema::{BrowseDirection, EUInformation, NodeClass, Range};
+use taktwerk_types::hexadecimal;
 use taktwerk_types::{BuiltInType, ByteString, ExtensionObject};
 
 /// Children of one node that one answer has.

@@ -275,14 +275,7 @@ fn report(
     report.histogram("delay", gateway);
     report.times("plain subscriber", plain);
     report.times("client of the gateway", gateway);
-    report.fact(
-        "added to p99",
-        format!(
-            "{}, {} 2 ms",
-            figures::micros(added as f64 / 1e3),
-            if added <= ADDED_LIMIT { "within" } else { "more than" }
-        ),
-    );
+    report.added_to_p99(added, ADDED_LIMIT, "2 ms");
     report.account(&throughput.account, Unit::Message, throughput.taken);
     report
 }

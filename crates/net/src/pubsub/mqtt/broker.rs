@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use taktwerk_crypto::Entropy;
 use taktwerk_pubsub::Transmit;
 use taktwerk_pubsub::config::Connection;
+use taktwerk_types::hexadecimal;
 
 /// Received messages that wait for the subscriber's thread.
 const RECEIVED_MAX: usize = 10_000;
@@ -215,8 +216,7 @@ fn client_id(options: &MqttOptions, role: &str) -> String {
 fn unique(role: &str) -> String {
     let mut random = [0; 6];
     OsEntropy.fill(&mut random);
-    let random: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("taktwerk-{}{random}", role.get(..1).unwrap_or_default())
+    format!("taktwerk-{}{}", role.get(..1).unwrap_or_default(), hexadecimal::text(&random))
 }
 
 fn start(

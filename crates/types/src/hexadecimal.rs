@@ -1,12 +1,14 @@
-//! Bytes as hexadecimal digits: ids that a page gets and gives back.
+//! Bytes as hexadecimal digits, strictly: `from_str_radix` takes `+f` for a byte.
 
 /// Two digits for each byte.
-pub(crate) fn text(bytes: &[u8]) -> String {
+#[must_use]
+pub fn text(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The bytes of a text; `None` if it is anything else than pairs of hexadecimal digits.
-pub(crate) fn bytes(text: &str) -> Option<Vec<u8>> {
+#[must_use]
+pub fn bytes(text: &str) -> Option<Vec<u8>> {
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
     let digit = |char: u8| char::from(char).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let byte = |[high, low]: &[u8; 2]| Some(digit(*high)? << 4 | digit(*low)?);
@@ -18,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_bytes_survive_the_page() {
+    fn all_bytes_survive() {
         let all: Vec<u8> = (0..=255).collect();
         assert_eq!(bytes(&text(&all)), Some(all));
         assert_eq!(

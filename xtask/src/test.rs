@@ -1,14 +1,12 @@
 //! `cargo xtask test`: everything that has to be green, in one command (README.md and .ci/run call it).
 //!
-//! Steps run one after the other, but for those that compile while the tests wait; all of them run even if one fails, so that
-//! one run shows everything. The last line counts passed and failed tests and checks.
+//! Steps run one after the other; all of them run even if one fails, so that one run shows everything. The last line
+//! counts passed and failed tests and checks.
 
 use crate::Failure;
-use std::collections::VecDeque;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 /// One thing that has to be green.
@@ -22,8 +20,6 @@ struct Step {
     environment: &'static [(&'static str, &'static str)],
     /// What is added to the arguments, in runs that go on at the same time. Empty for one run without additions.
     halves: &'static [&'static [&'static str]],
-    /// Whether it goes on with the lowest priority while the step with halves waits. It must not use the same target directory.
-    is_beside: bool,
 }
 
 /// How much is run.
@@ -38,11 +34,11 @@ pub(crate) enum Extent {
 }
 
 const fn step(name: &'static str, program: &'static str, arguments: &'static [&'static str]) -> Step {
-    Step { name, program, arguments, from: Extent::Quick, environment: &[], halves: &[], is_beside: false }
+    Step { name, program, arguments, from: Extent::Quick, environment: &[], halves: &[] }
 }
 
 const fn slow(name: &'static str, program: &'static str, arguments: &'static [&'static str]) -> Step {
-    Step { name, program, arguments, from: Extent::Full, ..step(name, program, arguments) }
+    Step { name, program, arguments, from: Extent::Full, environment: &[], halves: &[] }
 }
 
 /// What default builds leave out and can be tried on any machine.
@@ -85,10 +81,9 @@ const STEPS: &[Step] = &[
         &["check", "-p", "taktwerk-gateway", "--no-default-features", "--lib"],
     ),
     slow("packages", "cargo", &["xtask", "dist", "--development"]),
+    slow("models of the slots", "cargo", &["xtask", "loom"]),
     slow("interoperability", "interop/all.sh", &[]),
-    // Both mostly compile, each into a directory of its own.
-    Step { is_beside: true, ..slow("models of the slots", "cargo", &["xtask", "loom"]) },
-    Step { is_beside: true, ..slow("fuzzing", "fuzz/run.sh", &["2"]) },
+    slow("fuzzing", "fuzz/run.sh", &["2"]),
     Step {
         from: Extent::Nightly,
         ..step(
@@ -155,10 +150,18 @@ impl Count {
             }
         }
     }
+}
 
-    /// Takes over what came of a step, and says it.
-    fn add(&mut self, step: &Step, ran: Ran, failures: &mut Vec<&'static str>) {
-        let Ran { outcome, mut count, seconds } = ran;
+/// Runs the steps of this extent.
+pub(crate) fn run(root: &Path, extent: Extent) -> Result<(), Failure> {
+    let mut total = Count::default();
+    let mut failures = Vec::new();
+    for step in STEPS.iter().filter(|step| step.from <= extent) {
+        println!("\n==> {}: {} {}", step.name, step.program, step.arguments.join(" "));
+        let started = Instant::now();
+        let mut count = Count::default();
+        let outcome = run_step(root, step, &mut count);
+        let seconds = started.elapsed().as_secs();
         // A step without tests of its own counts as one check.
         if count.passed + count.failed == 0 {
             match outcome {
@@ -173,50 +176,9 @@ impl Count {
         } else {
             println!("==> {} passed after {seconds} s", step.name);
         }
-        self.passed += count.passed;
-        self.failed += count.failed;
+        total.passed += count.passed;
+        total.failed += count.failed;
     }
-}
-
-/// What came of a step.
-struct Ran {
-    outcome: Result<(), Failure>,
-    count: Count,
-    seconds: u64,
-}
-
-/// Runs the steps of this extent.
-pub(crate) fn run(root: &Path, extent: Extent) -> Result<(), Failure> {
-    let mut total = Count::default();
-    let mut failures = Vec::new();
-    std::thread::scope(|scope| {
-        let mut beside = VecDeque::new();
-        for step in STEPS.iter().filter(|step| step.from <= extent) {
-            if !step.halves.is_empty() {
-                let steps = STEPS.iter().filter(|step| step.is_beside && step.from <= extent);
-                // One after the other: together they would take more than what is left over.
-                let turn = Arc::new(Mutex::new(()));
-                beside.extend(steps.map(|step| {
-                    let turn = Arc::clone(&turn);
-                    scope.spawn(move || {
-                        let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
-                        let mut output = String::new();
-                        (run_step(root, step, &mut |lines| output.push_str(lines)), output)
-                    })
-                }));
-            }
-            println!("\n==> {}: {} {}", step.name, step.program, step.arguments.join(" "));
-            let ran = match if step.is_beside { beside.pop_front() } else { None } {
-                Some(running) => {
-                    let (ran, output) = running.join().unwrap_or_else(|_| (panicked(), String::new()));
-                    print!("{output}");
-                    ran
-                }
-                None => run_step(root, step, &mut |lines| print!("{lines}")),
-            };
-            total.add(step, ran, &mut failures);
-        }
-    });
     if !failures.is_empty() {
         println!("\nfailed: {}", failures.join(", "));
     }
@@ -224,74 +186,49 @@ pub(crate) fn run(root: &Path, extent: Extent) -> Result<(), Failure> {
     if failures.is_empty() && total.failed == 0 { Ok(()) } else { Err("not everything is green".to_owned()) }
 }
 
-fn panicked() -> Ran {
-    Ran { outcome: Err("a run ended with a panic".to_owned()), count: Count::default(), seconds: 0 }
-}
-
-fn run_step(root: &Path, step: &Step, show: &mut dyn FnMut(&str)) -> Ran {
-    let started = Instant::now();
-    let mut ran =
-        if step.halves.is_empty() { run_once(root, step, &[], show) } else { run_halves(root, step) };
-    ran.seconds = started.elapsed().as_secs();
-    ran
-}
-
-fn run_halves(root: &Path, step: &Step) -> Ran {
+fn run_step(root: &Path, step: &Step, count: &mut Count) -> Result<(), Failure> {
+    if step.halves.is_empty() {
+        return run_once(root, step, &[], false, count);
+    }
     std::thread::scope(|scope| {
-        let run = |added: &'static &[&str]| {
-            scope.spawn(move || {
-                // Lines are kept until the tests of one executable have ended, so that those of the other half do not come
-                // between them.
-                let mut group = String::new();
-                let ran = run_once(root, step, added, &mut |line| {
-                    group.push_str(line);
-                    if line.starts_with("test result:") {
-                        print!("{group}");
-                        group.clear();
-                    }
-                });
-                print!("{group}");
-                ran
+        let halves: Vec<_> = step
+            .halves
+            .iter()
+            .map(|added| {
+                scope.spawn(move || {
+                    let mut count = Count::default();
+                    let outcome = run_once(root, step, added, true, &mut count);
+                    (outcome, count)
+                })
             })
-        };
-        let halves: Vec<_> = step.halves.iter().map(run).collect();
-        let mut all = Ran { outcome: Ok(()), count: Count::default(), seconds: 0 };
+            .collect();
+        let mut outcome = Ok(());
         for half in halves {
-            let ran = half.join().unwrap_or_else(|_| panicked());
-            all.count.passed += ran.count.passed;
-            all.count.failed += ran.count.failed;
-            all.outcome = all.outcome.and(ran.outcome);
+            let (of_half, counted) = half
+                .join()
+                .unwrap_or_else(|_| (Err("a run ended with a panic".to_owned()), Count::default()));
+            count.passed += counted.passed;
+            count.failed += counted.failed;
+            outcome = outcome.and(of_half);
         }
-        all
+        outcome
     })
 }
 
-/// One run of a step, whose lines are shown as they come.
-fn run_once(root: &Path, step: &Step, added: &[&str], show: &mut dyn FnMut(&str)) -> Ran {
-    let mut count = Count::default();
-    let outcome = spawn(root, step, added).and_then(|mut child| {
-        for line in child.stdout.take().map(BufReader::new).into_iter().flat_map(|lines| lines.split(b'\n')) {
-            let line = line.map_err(|error| format!("its output cannot be read: {error}"))?;
-            let line = String::from_utf8_lossy(&line);
-            count.read(&line);
-            show(&(line + "\n"));
-        }
-        let status = child.wait().map_err(|error| format!("it cannot be waited for: {error}"))?;
-        if status.success() { Ok(()) } else { Err(format!("{status}")) }
-    });
-    Ran { outcome, count, seconds: 0 }
-}
-
-fn spawn(root: &Path, step: &Step, added: &[&str]) -> Result<Child, Failure> {
+/// One run of a step. With `grouped`, lines are kept until the tests of one executable have ended, so that those of runs
+/// beside it do not come between them.
+fn run_once(
+    root: &Path,
+    step: &Step,
+    added: &[&str],
+    grouped: bool,
+    count: &mut Count,
+) -> Result<(), Failure> {
     let program =
         if step.program.contains('/') { root.join(step.program) } else { Path::new(step.program).to_owned() };
     // The scripts take the programs that the tests have built: a release build of everything takes as long as all tests.
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into);
-    let mut command = if step.is_beside { Command::new("nice") } else { Command::new(&program) };
-    if step.is_beside {
-        command.args(["-n", "19"]).arg(&program);
-    }
-    command
+    let mut child = Command::new(&program)
         .env("PROGRAMS", target.join("debug"))
         .envs(step.environment.iter().copied())
         .args(step.arguments)
@@ -300,7 +237,24 @@ fn spawn(root: &Path, step: &Step, added: &[&str]) -> Result<Child, Failure> {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
-        .map_err(|error| format!("{} does not start: {error}", program.display()))
+        .map_err(|error| format!("{} does not start: {error}", program.display()))?;
+    let mut group = String::new();
+    if let Some(output) = child.stdout.take() {
+        for line in BufReader::new(output).split(b'\n') {
+            let line = line.map_err(|error| format!("its output cannot be read: {error}"))?;
+            let line = String::from_utf8_lossy(&line);
+            count.read(&line);
+            group.push_str(&line);
+            group.push('\n');
+            if !grouped || line.starts_with("test result:") {
+                print!("{group}");
+                group.clear();
+            }
+        }
+    }
+    print!("{group}");
+    let status = child.wait().map_err(|error| format!("it cannot be waited for: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{status}")) }
 }
 
 #[cfg(test)]
@@ -356,29 +310,6 @@ mod tests {
             let runs: Vec<_> = patterns.iter().filter(|pattern| matches(pattern, &name)).collect();
             assert_eq!(runs.len(), 1, "{name}: {runs:?}");
         }
-    }
-
-    #[test]
-    fn steps_beside_the_tests_are_told_after_them() {
-        let halves = STEPS.iter().position(|step| !step.halves.is_empty()).unwrap();
-        assert_eq!(STEPS.iter().filter(|step| !step.halves.is_empty()).count(), 1);
-        for (at, step) in STEPS.iter().enumerate().filter(|(_, step)| step.is_beside) {
-            assert!(at > halves && step.halves.is_empty(), "{}", step.name);
-        }
-    }
-
-    #[test]
-    fn a_step_is_shown_and_counted() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let mut shown = String::new();
-        let echo = Step { is_beside: true, ..slow("echo", "echo", &["count: 2 passed, 1 failed"]) };
-        let ran = run_step(root, &echo, &mut |line| shown.push_str(line));
-        assert_eq!((ran.outcome.is_ok(), ran.count.passed, ran.count.failed), (true, 2, 1));
-        assert_eq!(shown, "count: 2 passed, 1 failed\n");
-        assert!(run_step(root, &slow("false", "false", &[]), &mut |_| {}).outcome.is_err());
-        assert!(
-            run_step(root, &slow("nothing", "there-is-no-such-program", &[]), &mut |_| {}).outcome.is_err()
-        );
     }
 
     #[test]

@@ -198,6 +198,65 @@ fn a_page_of_a_server_with_five_thousand_live_values_is_small() {
     }
 }
 
+/// Adds a user.
+fn add_olga(folder: &Path) {
+    let (users, password) = (folder.join("users.toml"), folder.join("password"));
+    std::fs::write(&password, "a long password\n").unwrap();
+    let mut add = Command::new(BINARY);
+    add.args(["user", "add", "olga", "--role", "SecurityAdmin", "--role", "Operator", "--file"]).arg(&users);
+    assert!(add.arg("--password-file").arg(&password).status().unwrap().success());
+}
+
+/// Logs her on. The button can be used when the page's script has run: before that a form goes nowhere.
+fn log_on(page: &mut Devtools) {
+    page.wait_for("(button => button?.disabled === false && button.textContent === 'Log on')(document.getElementById('logbutton'))");
+    page.evaluate(
+        "document.getElementById('login-user').value = 'olga';
+         document.getElementById('login-password').value = 'a long password';
+         document.getElementById('login-form').requestSubmit()",
+    );
+    page.wait_for("document.getElementById('logbutton').textContent === 'Log off'");
+}
+
+/// Whether a page shows the value of something.
+const HAS_VALUES: &str =
+    "[...document.querySelectorAll('td.value')].some(value => /[0-9]/.test(value.textContent))";
+
+/// Browsers open so many connections to a server.
+const CONNECTIONS: usize = 6;
+
+#[test]
+fn users_log_on_after_many_page_loads_and_beside_many_pages_with_live_values() {
+    let Some(browser) = browser() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    add_olga(folder.path());
+    let config = folder.path().join("server.toml");
+    let text = "[server]\nbind = [\"127.0.0.1:0\"]\nsimulated_plant = true\n[security]\nnone = true\n\
+                [identities]\nanonymous = true\nusers_file = \"users.toml\"\n[permissions]\nunspecified = \"open\"\n\
+                [web]\nbind = \"127.0.0.1:0\"\n";
+    std::fs::write(&config, text).unwrap();
+    let (_server, url) = serve(&["--config", config.to_str().unwrap()]);
+    let mut page = Devtools::start(&browser, folder.path());
+    for load in 0..20 {
+        // Most are left while their values begin.
+        let part = ["", "#plant", "#alarms"][load % 3];
+        page.open(&format!("{url}{part}"), 1_280);
+        page.wait_for("(document.getElementById('state')?.textContent ?? 'connecting') !== 'connecting'");
+    }
+    // More pages with values at once than the browser has connections: those without a stream ask now and then.
+    for _ in 0..CONNECTIONS + 2 {
+        page.another_page();
+        page.open(&url, 1_280);
+        page.wait_for(HAS_VALUES);
+    }
+    page.another_page();
+    let begin = Instant::now();
+    page.open(&url, 1_280);
+    log_on(&mut page);
+    assert!(begin.elapsed() < Duration::from_secs(30), "it took {:?}", begin.elapsed());
+    page.wait_for(HAS_VALUES);
+}
+
 /// A gateway whose visitors may see everything, with an alarm, sources and destinations that work and that do not.
 const EVERYTHING: &str = r#"[server]
 bind = ["127.0.0.1:0"]
@@ -261,21 +320,11 @@ fn every_page_shows_its_data_in_light_and_dark_and_fits_a_phone() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("server.toml");
     std::fs::write(&config, EVERYTHING).unwrap();
-    let (users, password) = (folder.path().join("users.toml"), folder.path().join("password"));
-    std::fs::write(&password, "a long password\n").unwrap();
-    let mut add = Command::new(BINARY);
-    add.args(["user", "add", "olga", "--role", "SecurityAdmin", "--role", "Operator", "--file"]).arg(&users);
-    assert!(add.arg("--password-file").arg(&password).status().unwrap().success());
+    add_olga(folder.path());
     let (_server, url) = serve(&["--config", config.to_str().unwrap()]);
     let mut page = Devtools::start(&browser, folder.path());
     page.open(&url, 1_280);
-    page.wait_for("document.getElementById('logbutton')?.textContent === 'Log on'");
-    page.evaluate(
-        "document.getElementById('login-user').value = 'olga';
-         document.getElementById('login-password').value = 'a long password';
-         document.getElementById('login-form').requestSubmit()",
-    );
-    page.wait_for("document.getElementById('logbutton')?.textContent === 'Log off'");
+    log_on(&mut page);
     let temperature = "plant/ns%3D3%3Bs%3DLine%201%2FOven%2FTemperature";
     for (name, part, shown) in [
         ("overview", "overview", "Temperature"),

@@ -8,8 +8,8 @@
 //! - [`otlp`]: the same metrics, and traces, for a collector;
 //! - [`exposition`]: Prometheus' text format, to which others can add; `metrics`: `/metrics`; `health`: `/healthz`, `/readyz`;
 //! - `subject`: the server that is shown; [`sources`]: where a gateway's values come from; `state`: what requests share;
-//! - `stall`: browsers that do not read their answers;
-//! - `visitor`: sessions of browsers, and the OPC UA client behind each; `guard`: headers and origin; `rate_limit`;
+//! - `places`: whose connection ends when there are too many; `stall`: browsers that do not read their answers;
+//! - `visitor`: sessions of browsers, and the OPC UA client behind each; `streams`: how many of values; `guard`: headers and origin; `rate_limit`;
 //! - `api`: what the page asks for; `assets`: the page; `compress`: both made smaller; [`log`]: the last lines of the log.
 
 #![forbid(unsafe_code)]
@@ -23,12 +23,14 @@ mod health;
 pub mod log;
 mod metrics;
 pub mod otlp;
+mod places;
 mod rate_limit;
 pub mod server;
 pub mod settings;
 pub mod sources;
 mod stall;
 mod state;
+mod streams;
 mod subject;
 mod visitor;
 

@@ -46,7 +46,7 @@ impl RateLimit {
 }
 
 /// What counts as one address: of IPv6 the first 64 bits, because the others are a customer's own to choose.
-fn counted(address: IpAddr) -> IpAddr {
+pub(crate) fn counted(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & u128::from(u64::MAX) << 64).into(),
         address => address,

@@ -1,6 +1,7 @@
 //! Listening, connections, TLS.
 
 use crate::guard;
+use crate::places::{Activity, Places};
 use crate::rate_limit::RateLimit;
 use crate::settings::{Settings, Tls};
 use crate::stall::Stall;
@@ -15,6 +16,7 @@ use axum::routing::get;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use rustix::net::sockopt;
 use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
@@ -24,17 +26,18 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Connections at a time. Others wait in the kernel.
+/// Connections at a time.
 const CONNECTIONS_MAX: usize = 256;
 /// How long a browser may take for the TLS handshake, and for the head of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a browser may take nothing of an answer.
+/// How long a browser may take nothing of an answer, and its machine may acknowledge nothing: streams send something every 15
+/// seconds.
 const STALL: Duration = Duration::from_secs(30);
 /// Largest body of a request: a list of 10 000 nodes.
 const BODY_LEN_MAX: usize = 1 << 20;
@@ -195,10 +198,9 @@ async fn serve(
         Err(error) => return tracing::error!(%error, "the web server has ended"),
     };
     let router = router(&app);
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let places = Places::new(CONNECTIONS_MAX);
     let mut tidy = tokio::time::interval(Duration::from_secs(60));
     loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             _ = tidy.tick() => {
@@ -216,22 +218,30 @@ async fn serve(
                 continue;
             }
         };
+        let Some(mut place) = places.enter(peer.ip(), Instant::now()) else {
+            tracing::debug!(%peer, "too many connections to the web server");
+            continue;
+        };
         let (router, tls, mut stopped) = (router.clone(), tls.clone(), stopped.clone());
+        let activity = place.activity.clone();
         tokio::spawn(async move {
-            let _place = place;
             let _ = stream.set_nodelay(true);
+            // A machine that is gone closes nothing: its streams would go on until the kernel's buffers are full.
+            let _ =
+                sockopt::set_tcp_user_timeout(&stream, u32::try_from(STALL.as_millis()).unwrap_or(u32::MAX));
             let served = async {
                 match tls {
-                    None => connection(stream, peer, router).await,
+                    None => connection(stream, peer, router, activity).await,
                     Some(tls) => {
                         if let Ok(Ok(stream)) = tokio::time::timeout(PATIENCE, tls.accept(stream)).await {
-                            connection(stream, peer, router).await;
+                            connection(stream, peer, router, activity).await;
                         }
                     }
                 }
             };
             tokio::select! {
                 () = served => {}
+                () = place.lost() => tracing::debug!(%peer, "a connection to the web server ended for another one"),
                 _ = stopped.changed() => {}
             }
         });
@@ -239,7 +249,7 @@ async fn serve(
 }
 
 /// Serves a connection until it ends.
-async fn connection<S>(stream: S, peer: SocketAddr, router: Router)
+async fn connection<S>(stream: S, peer: SocketAddr, router: Router, activity: Activity)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -247,7 +257,7 @@ where
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(PATIENCE)
-        .serve_connection(TokioIo::new(Stall::new(stream, STALL)), service);
+        .serve_connection(TokioIo::new(Stall::new(stream, STALL, activity)), service);
     if let Err(error) = connection.await {
         tracing::debug!(%peer, %error, "a connection to the web server ended");
     }

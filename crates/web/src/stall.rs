@@ -1,11 +1,12 @@
 //! A connection that ends if its peer stops reading: a browser that is asked for nothing costs nothing, but one that takes
 //! no answer holds a place and the answer.
 
+use crate::places::Activity;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
@@ -15,11 +16,12 @@ pub(crate) struct Stall<S> {
     after: Duration,
     /// When the write that waits fails.
     due: Option<Pin<Box<Sleep>>>,
+    activity: Activity,
 }
 
 impl<S> Stall<S> {
-    pub(crate) fn new(stream: S, after: Duration) -> Self {
-        Self { stream, after, due: None }
+    pub(crate) fn new(stream: S, after: Duration, activity: Activity) -> Self {
+        Self { stream, after, due: None, activity }
     }
 }
 
@@ -33,6 +35,7 @@ impl<S: AsyncWrite + Unpin> Stall<S> {
         let written = write(Pin::new(&mut self.stream), context);
         if written.is_ready() {
             self.due = None;
+            self.activity.touch(Instant::now());
             return written;
         }
         let due = self.due.get_or_insert_with(|| Box::pin(sleep(self.after)));
@@ -47,7 +50,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Stall<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if read.is_ready() {
+            self.activity.touch(Instant::now());
+        }
+        read
     }
 }
 
@@ -89,7 +96,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_reads_slowly_gets_all_and_one_that_does_not_read_is_given_up() {
         let (own, mut peer) = duplex(10);
-        let mut own = Stall::new(own, Duration::from_secs(30));
+        let mut own = Stall::new(own, Duration::from_secs(30), Activity::new(Instant::now()));
         let reader = tokio::spawn(async move {
             let mut bytes = [0; 5];
             for _ in 0..4 {

@@ -4,9 +4,9 @@
 //! visitor may do is up to the server: there are no permissions here, apart from what concerns the machine itself
 //! (certificates and the log), for which the visitor needs the role SecurityAdmin or ConfigureAdmin.
 
+use crate::streams::Streams;
 use crate::subject::Subject;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use taktwerk::client::{Error, Security};
@@ -21,8 +21,6 @@ use tokio::sync::Mutex as AsyncMutex;
 const VISITORS_MAX: usize = 64;
 /// A visitor who does nothing is logged off after this.
 const IDLE: Duration = Duration::from_secs(30 * 60);
-/// Streams of one visitor.
-pub(crate) const STREAMS_MAX: usize = 8;
 
 /// A browser with a session.
 #[derive(Debug)]
@@ -39,7 +37,7 @@ pub(crate) struct Visitor {
     pub(crate) role_ids: Vec<NodeId>,
     pub(crate) mode: MessageSecurityMode,
     /// How many streams are open.
-    pub(crate) streams: Arc<AtomicUsize>,
+    pub(crate) streams: Arc<Streams>,
     seen: Mutex<Instant>,
 }
 
@@ -61,7 +59,7 @@ impl Visitor {
 
     fn is_idle(&self, now: Instant) -> bool {
         let seen = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        self.streams.load(Ordering::Relaxed) == 0 && now.saturating_duration_since(seen) > IDLE
+        self.streams.is_empty() && now.saturating_duration_since(seen) > IDLE
     }
 }
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// How long anything may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A browser with one page.
+/// A browser, and the page that commands go to.
 pub(crate) struct Devtools {
     browser: Child,
     commands: ChildStdin,
@@ -61,17 +61,24 @@ impl Devtools {
             }
         });
         let mut devtools = Self { browser, commands, messages, session: None, sent: 0, received: 0 };
-        let target = devtools.call("Target.createTarget", json!({"url": "about:blank"}));
+        devtools.another_page();
+        devtools
+    }
+
+    /// Opens an empty page, which all commands go to from now on. Pages before it stay open.
+    pub(crate) fn another_page(&mut self) {
+        self.session = None;
+        // In a window of its own, so that it can be seen together with the others.
+        let target = self.call("Target.createTarget", json!({"url": "about:blank", "newWindow": true}));
         let attached =
-            devtools.call("Target.attachToTarget", json!({"targetId": target["targetId"], "flatten": true}));
-        devtools.session = attached["sessionId"].as_str().map(str::to_owned);
-        assert!(devtools.session.is_some(), "{attached}");
+            self.call("Target.attachToTarget", json!({"targetId": target["targetId"], "flatten": true}));
+        self.session = attached["sessionId"].as_str().map(str::to_owned);
+        assert!(self.session.is_some(), "{attached}");
         for domain in ["Network.enable", "Page.enable", "Runtime.enable"] {
-            devtools.call(domain, json!({}));
+            self.call(domain, json!({}));
         }
         // Each page is opened as by a browser that has never seen it.
-        devtools.call("Network.setCacheDisabled", json!({"cacheDisabled": true}));
-        devtools
+        self.call("Network.setCacheDisabled", json!({"cacheDisabled": true}));
     }
 
     /// Sends a command, and gives its result.
@@ -98,6 +105,9 @@ impl Devtools {
     }
 
     fn count(&mut self, message: &Value) {
+        if message["sessionId"].as_str() != self.session.as_deref() {
+            return;
+        }
         let params = &message["params"];
         let bytes = match message["method"].as_str() {
             Some("Network.responseReceived") => &params["response"]["encodedDataLength"],

@@ -2,26 +2,32 @@
 
 use super::values::{append_content, append_status, time_of};
 use super::{Problem, Who, nodes::parse};
-use crate::visitor::{STREAMS_MAX, Visitor};
-use axum::Json;
+use crate::streams::Stream;
+use crate::visitor::Visitor;
+use axum::extract::ConnectInfo;
+use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use futures_util::stream;
 use futures_util::{FutureExt, StreamExt};
 use serde::Deserialize;
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use taktwerk::DataValue;
 use taktwerk::client::{Item, SubscriptionOptions, Update, Updates};
-use taktwerk::{DataValue, StatusCode};
+use tokio::time::{Instant, timeout_at};
 
 /// Nodes of one stream.
 const NODES_MAX: usize = 10_000;
 /// Changes in one message.
 const CHANGES_MAX: usize = 20_000;
+/// How long a stream that is to end waits for values, behind its interval.
+const ONCE_MAX: Duration = Duration::from_secs(5);
 /// Bytes of one message, which ends with the change that exceeds them: values may be long.
 const MESSAGE_LEN_MAX: usize = 1 << 20;
 
@@ -31,31 +37,9 @@ pub(crate) struct Wanted {
     nodes: Vec<String>,
     /// Milliseconds.
     interval: u32,
-}
-
-/// Gives its place back when the stream ends.
-struct Place(Arc<AtomicUsize>);
-
-impl Place {
-    fn take(visitor: &Visitor) -> Result<Self, Problem> {
-        // All anonymous visitors share one session and so its streams.
-        let max = if visitor.user.is_some() { STREAMS_MAX } else { STREAMS_MAX * 8 };
-        let count = &visitor.streams;
-        let taken = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < max).then_some(n + 1));
-        match taken {
-            Ok(_) => Ok(Self(Arc::clone(count))),
-            Err(_) => Err(Problem::new(
-                axum::http::StatusCode::TOO_MANY_REQUESTS,
-                "too many pages are open; close one",
-            )),
-        }
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
+    /// Ends when each node has given its value: for pages that have no connection to spare for a stream.
+    #[serde(default)]
+    once: bool,
 }
 
 /// What a stream needs as long as it lives. The visitor's session stays open with it.
@@ -63,18 +47,35 @@ struct State {
     updates: Updates,
     /// Positions of nodes in the request, by item.
     positions: BTreeMap<u32, usize>,
-    _place: Place,
+    /// With what it ends, if it is to end.
+    once: Option<Once>,
+    _stream: Stream,
     _visitor: Arc<Visitor>,
+}
+
+/// What a stream that ends waits for.
+struct Once {
+    /// Items that have given no value yet.
+    missing: BTreeSet<u32>,
+    /// It waits no longer than this.
+    end: Instant,
 }
 
 /// Opens a stream: first the status of each node (`null` if it is good), then changes: `{"time": T, "changes": […]}` with
 /// `[position, value, status, milliseconds after T]` of each. Trailing elements that are `null` or 0 are left out, because most
 /// values are good and many have the same time.
-pub(crate) async fn open(Who(visitor): Who, Json(wanted): Json<Wanted>) -> Result<Response, Problem> {
+pub(crate) async fn open(
+    Who(visitor): Who,
+    Extension(ConnectInfo(peer)): Extension<ConnectInfo<SocketAddr>>,
+    Json(wanted): Json<Wanted>,
+) -> Result<Response, Problem> {
     if wanted.nodes.is_empty() || wanted.nodes.len() > NODES_MAX {
         return Err(Problem::bad_request(format!("a stream has 1 to {NODES_MAX} nodes")));
     }
-    let place = Place::take(&visitor)?;
+    let stream = visitor
+        .streams
+        .open(peer.ip(), visitor.user.is_none())
+        .ok_or_else(|| Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many pages are open; close one"))?;
     let ids = wanted.nodes.iter().map(|node| parse(node)).collect::<Result<Vec<_>, _>>()?;
     let interval = Duration::from_millis(u64::from(wanted.interval.clamp(100, 60_000)));
     let subscription = visitor.client.subscribe(SubscriptionOptions::every(interval)).await?;
@@ -84,7 +85,9 @@ pub(crate) async fn open(Who(visitor): Who, Json(wanted): Json<Wanted>) -> Resul
     let status = |status: &taktwerk::StatusCode| status.is_bad().then(|| status.to_string());
     let statuses: Vec<Option<String>> = results.iter().map(|(_, result)| status(result)).collect();
     let first = Event::default().event("items").data(json!(statuses).to_string());
-    let state = State { updates, positions, _place: place, _visitor: visitor };
+    let missing = || results.iter().filter(|(_, status)| !status.is_bad()).map(|(item, _)| *item).collect();
+    let once = wanted.once.then(|| Once { missing: missing(), end: Instant::now() + interval + ONCE_MAX });
+    let state = State { updates, positions, once, _stream: stream, _visitor: visitor };
     let events = stream::once(async { Ok::<_, Infallible>(first) }).chain(stream::unfold(state, next));
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(Duration::from_secs(15))).into_response())
 }
@@ -94,13 +97,20 @@ async fn next(mut state: State) -> Option<(Result<Event, Infallible>, State)> {
     let mut out = Changes::default();
     while !out.is_full() {
         let update = if out.count == 0 {
-            state.updates.next().await?
+            match &state.once {
+                None => state.updates.next().await?,
+                Some(once) if once.missing.is_empty() => return None,
+                Some(once) => timeout_at(once.end, state.updates.next()).await.ok()??,
+            }
         } else {
             match state.updates.next().now_or_never() {
                 Some(Some(update)) => update,
                 _ => break,
             }
         };
+        if let (Some(once), Update::Change(change)) = (&mut state.once, &update) {
+            once.missing.remove(&change.item);
+        }
         add(&state.positions, &update, &mut out);
     }
     Some((Ok(Event::default().data(out.message())), state))
@@ -141,7 +151,7 @@ impl Changes {
         self.list.extend_from_slice(format!("[{position},").as_bytes());
         append_content(value, &mut self.list);
         let (status, after) = (value.status(), time.saturating_sub(self.time));
-        if status != StatusCode::GOOD || after != 0 {
+        if status != taktwerk::StatusCode::GOOD || after != 0 {
             self.list.push(b',');
             append_status(status, &mut self.list);
         }
@@ -161,7 +171,7 @@ impl Changes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use taktwerk::{UtcTime, Variant};
+    use taktwerk::{StatusCode, UtcTime, Variant};
 
     #[test]
     fn changes_leave_out_what_most_of_them_have() {

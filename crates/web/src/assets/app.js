@@ -48,37 +48,86 @@ async function api(path, body) {
   return data;
 }
 
-/** Values of nodes as they change. Ends when the signal is aborted; connects again when the connection breaks. */
+/** Streams that all pages of this browser have open together: it has six connections to a server, and requests need some. */
+const STREAMS = 4;
+
+/** Runs `work` with true if this page may have a stream, and keeps its place meanwhile; else with false. */
+async function withStream(work) {
+  // Browsers have locks where the connection is protected, and give them back when a page is gone.
+  if (!navigator.locks) { await work(true); return; }
+  for (let at = 0; at < STREAMS; at += 1) {
+    const take = async (lock) => { if (lock) await work(true); return lock !== null; };
+    if (await navigator.locks.request(`stream-${at}`, { ifAvailable: true }, take)) return;
+  }
+  await work(false);
+}
+
+/** Waits until the page can be seen, or is not wanted any more. */
+function seen(signal) {
+  return new Promise((resume) => {
+    const look = () => {
+      if (document.hidden && !signal.aborted) return;
+      document.removeEventListener("visibilitychange", look);
+      signal.removeEventListener("abort", look);
+      resume();
+    };
+    document.addEventListener("visibilitychange", look);
+    signal.addEventListener("abort", look);
+    look();
+  });
+}
+
+/** Values of nodes as they change, until the signal is aborted. Connects again when the connection breaks. A page that cannot
+ * be seen or is left has no stream. */
 async function live(nodes, interval, signal, onItems, onChanges) {
   while (!signal.aborted) {
+    await seen(signal);
+    if (signal.aborted) return;
+    const attempt = new AbortController();
+    const stop = () => attempt.abort();
+    signal.addEventListener("abort", stop);
+    addEventListener("pagehide", stop);
+    document.addEventListener("visibilitychange", stop);
+    let isStream = true;
     try {
-      const response = await fetch("/api/live", {
-        method: "POST", signal,
-        headers: { "content-type": "application/json", "x-csrf-token": session.csrf ?? "" },
-        body: JSON.stringify({ nodes, interval }),
+      await withStream(async (hasPlace) => {
+        isStream = hasPlace;
+        await receive({ nodes, interval, once: !hasPlace }, attempt.signal, onItems, onChanges);
       });
-      if (!response.ok) throw new Error((await response.json()).error);
-      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-      let rest = "";
-      for (;;) {
-        const { value, done } = await reader.read();
-        if (done) break;
-        rest += value;
-        let end;
-        while ((end = rest.indexOf("\n\n")) >= 0) {
-          const block = rest.slice(0, end);
-          rest = rest.slice(end + 2);
-          const data = block.split("\n").filter((line) => line.startsWith("data:")).map((line) => line.slice(5)).join("");
-          if (!data) continue;
-          if (block.includes("event: items") || block.startsWith("event:items")) onItems(JSON.parse(data));
-          else onChanges(JSON.parse(data));
-        }
-      }
     } catch (error) {
-      if (signal.aborted) return;
-      say("Live values: " + error.message);
+      if (!attempt.signal.aborted) say("Live values: " + error.message);
+    } finally {
+      signal.removeEventListener("abort", stop);
+      removeEventListener("pagehide", stop);
+      document.removeEventListener("visibilitychange", stop);
     }
-    await new Promise((resume) => setTimeout(resume, 2000));
+    if (!signal.aborted && !document.hidden) await new Promise((resume) => setTimeout(resume, isStream ? 2000 : 4000));
+  }
+}
+
+/** Receives one stream to its end. */
+async function receive(wanted, signal, onItems, onChanges) {
+  const response = await fetch("/api/live", {
+    method: "POST", signal,
+    headers: { "content-type": "application/json", "x-csrf-token": session.csrf ?? "" },
+    body: JSON.stringify(wanted),
+  });
+  if (!response.ok) throw new Error((await response.json()).error);
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    rest += value;
+    let end;
+    while ((end = rest.indexOf("\n\n")) >= 0) {
+      const block = rest.slice(0, end);
+      rest = rest.slice(end + 2);
+      const data = block.split("\n").filter((line) => line.startsWith("data:")).map((line) => line.slice(5)).join("");
+      if (!data) continue;
+      if (block.includes("event: items") || block.startsWith("event:items")) onItems(JSON.parse(data));
+      else onChanges(JSON.parse(data));
+    }
   }
 }
 
@@ -393,11 +442,11 @@ function overview(main) {
   main.append(el("h1", {}, "Overview"), cards);
   const values = el("div", { class: "card" });
   main.append(values);
-  let table = null;
+  let table = null, isLeft = false;
   (async () => {
     const found = [];
     const visit = async (id, path, depth) => {
-      if (found.length >= 30 || depth > 3) return;
+      if (isLeft || found.length >= 30 || depth > 3) return;
       const { children } = await api("/browse?limit=100" + (id ? "&node=" + encodeURIComponent(id) : ""));
       for (const child of children) {
         if (found.length >= 30) return;
@@ -405,7 +454,9 @@ function overview(main) {
         else if (child.class === "Object" && !["Server", "Aliases", "Locations", "Gateway"].includes(child.name)) await visit(child.id, [...path, child.name], depth + 1);
       }
     };
-    try { await visit(null, [], 0); } catch (error) { say(error.message); }
+    try { await visit(null, [], 0); } catch (error) { if (!isLeft) say(error.message); }
+    // A table that nobody sees would have its stream for ever.
+    if (isLeft) return;
     values.replaceChildren(el("h2", {}, "Live values"));
     if (found.length) { table = liveTable(found); values.append(table.element); }
     else values.append(el("p", { class: "soft" }, "There are no variables that you may see. Log on, or connect a source."));
@@ -424,19 +475,22 @@ function overview(main) {
       card(shown(server.rejectedSessions), "Rejected sessions"));
     showState(server);
   });
-  return () => { end(); table?.end(); };
+  return () => { isLeft = true; end(); table?.end(); };
 }
 
 function plant(main, argument) {
   const detail = el("div", { class: "card" }, el("p", { class: "soft" }, "Choose a node."));
   let parts = [];
-  const clear = () => { parts.forEach((part) => part.end()); parts = []; };
+  // What was chosen last is shown, whichever answer comes first, and nothing when the page is left.
+  let turn = 0;
+  const clear = () => { turn += 1; parts.forEach((part) => part.end()); parts = []; };
   const show = async (id) => {
     clear();
+    const mine = turn;
     try {
       const node = await api("/node?node=" + encodeURIComponent(id));
       const children = (await api("/browse?node=" + encodeURIComponent(id))).children;
-      clear();
+      if (mine !== turn) return;
       const facts = el("dl", {});
       const fact = (name, value) => { if (value !== null && value !== undefined && value !== "") facts.append(el("dt", {}, name), el("dd", {}, String(value))); };
       fact("Node id", node.id);
@@ -452,7 +506,7 @@ function plant(main, argument) {
       }
       const variables = children.filter((child) => child.class === "Variable" && !child.isProperty);
       if (variables.length) { const table = liveTable(variables); parts.push(table); detail.append(table.element); }
-    } catch (error) { detail.replaceChildren(el("p", { class: "error" }, error.message)); }
+    } catch (error) { if (mine === turn) detail.replaceChildren(el("p", { class: "error" }, error.message)); }
   };
   const tree = nodeTree((child) => { history.replaceState(null, "", "#plant/" + encodeURIComponent(child.id)); show(child.id); });
   main.append(el("h1", {}, "Plant"), el("div", { class: "split" }, el("div", { class: "card scroll" }, tree.element), detail));
@@ -576,6 +630,7 @@ function sources(main) {
     const state = (source) => {
       if (!source.isConnected) return el("span", { class: "bad" }, "Not connected");
       if (source.lost) return el("span", { class: "bad" }, `${source.lost} without values`);
+      if (source.incomplete) return el("span", { class: "warn", title: source.incomplete }, "Incomplete");
       return source.uncertain ? el("span", { class: "warn" }, `${source.uncertain} late`) : el("span", { class: "good" }, "Good");
     };
     const row = (source) => el("tr", {},
@@ -583,7 +638,7 @@ function sources(main) {
       el("td", {}, state(source)), el("td", { class: "number" }, number.format(source.tags)), el("td", { class: "number" }, rate(source)),
       el("td", { class: "number hide-small" }, number.format(source.errors)), el("td", { class: "number hide-small" }, number.format(source.dropped)),
       el("td", { class: "number hide-small" }, source.lastAnswer ? since(source.lastAnswer) : "–"),
-      el("td", { class: "soft hide-small" }, source.lastError ?? ""));
+      el("td", { class: "soft hide-small" }, source.incomplete ?? source.lastError ?? ""));
     const head = (name, small, isNumber) => el("th", { scope: "col", class: (isNumber ? "number" : "") + (small ? " hide-small" : "") }, name);
     body.replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, head("Source"), head("State"), head("Tags", false, true),
       head("Values per second", false, true), head("Errors", true, true), head("Dropped", true, true), head("Last answer", true, true), head("Last error", true))),
@@ -679,11 +734,17 @@ function route() {
   leave = view.draw(main, argument ? decodeURIComponent(argument) : null) ?? (() => {});
 }
 
+let loads = 0;
 async function load() {
-  Object.assign(session, await api("/session"));
+  const mine = loads += 1;
+  const answer = await api("/session");
+  // The answer to an older question may come later: it would undo a log on.
+  if (mine !== loads) return;
+  Object.assign(session, answer);
   $("application").textContent = session.application;
   $("user").textContent = session.user ?? "";
   $("logbutton").textContent = session.user ? "Log off" : "Log on";
+  $("logbutton").disabled = false;
   $("pages").replaceChildren(...Object.entries(VIEWS).filter(([, view]) => !view.needs || session[view.needs])
     .map(([page, view]) => el("li", {}, el("a", { href: "#" + page }, view.name))));
   if (session.isOpen) api("/server").then(showState).catch((error) => say(error.message));

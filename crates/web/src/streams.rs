@@ -1,0 +1,86 @@
+//! How many streams of values a visitor has open, and from which addresses.
+
+use crate::rate_limit::counted;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Streams of one visitor.
+const OF_VISITOR: usize = 8;
+/// All visitors who are not logged on share one session and so its streams.
+const OF_ANONYMOUS: usize = 64;
+/// So many of them for one address. On loopback there may be a reverse proxy, which has those of many.
+const OF_ADDRESS: usize = 16;
+
+/// The open streams of one session.
+#[derive(Debug, Default)]
+pub(crate) struct Streams(Mutex<BTreeMap<IpAddr, usize>>);
+
+/// One of them. Dropped when it ends.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    of: Arc<Streams>,
+    address: IpAddr,
+}
+
+impl Streams {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<IpAddr, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    /// One more, if that is not too many.
+    pub(crate) fn open(self: &Arc<Self>, address: IpAddr, is_anonymous: bool) -> Option<Stream> {
+        let address = counted(address);
+        let mut open = self.lock();
+        let max = if is_anonymous { OF_ANONYMOUS } else { OF_VISITOR };
+        let of_address = if is_anonymous && !address.is_loopback() { OF_ADDRESS } else { max };
+        let all: usize = open.values().sum();
+        if all >= max || open.get(&address).is_some_and(|count| *count >= of_address) {
+            return None;
+        }
+        *open.entry(address).or_default() += 1;
+        Some(Stream { of: Arc::clone(self), address })
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        let mut open = self.of.lock();
+        if let Some(count) = open.get_mut(&self.address) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&self.address);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_address_does_not_take_all_streams_of_anonymous_visitors() {
+        let streams = Arc::new(Streams::default());
+        let open = |last: u8, is_anonymous| streams.open(IpAddr::from([192, 0, 2, last]), is_anonymous);
+        let mut held: Vec<Stream> = (0..OF_ADDRESS).map(|_| open(1, true).unwrap()).collect();
+        assert!(open(1, true).is_none());
+        held.extend((0..OF_ADDRESS).map(|_| open(2, true).unwrap()));
+        held.pop();
+        assert!(open(2, true).is_some());
+        held.clear();
+        assert!(streams.is_empty());
+        // A proxy may have all.
+        let local: Vec<Option<Stream>> =
+            (0..=OF_ANONYMOUS).map(|_| streams.open(IpAddr::from([127, 0, 0, 1]), true)).collect();
+        assert_eq!(local.iter().flatten().count(), OF_ANONYMOUS);
+        drop(local);
+        let own: Vec<Option<Stream>> = (0..=OF_VISITOR).map(|_| open(1, false)).collect();
+        assert_eq!(own.iter().flatten().count(), OF_VISITOR);
+    }
+}

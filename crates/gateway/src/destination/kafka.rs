@@ -85,9 +85,22 @@ impl KafkaSink {
             }
         };
         let is_open = fields.flag("allow_plaintext_password")?.unwrap_or(false);
-        if user.is_some() && !is_tls && !is_here && !is_open {
+        if let Some((_, _, mechanism)) = &user
+            && !is_tls
+            && !is_open
+        {
             let hint = "set tls = true, or allow_plaintext_password = true where nobody can listen";
-            return Err(fields.mistake("the password would cross the network readably", hint));
+            if !is_here {
+                return Err(fields.mistake("the password would cross the network readably", hint));
+            }
+            // The client library connects to every address that a broker names, and tells it the password.
+            if *mechanism == Mechanism::Plain {
+                let problem = "mechanism = \"plain\" sends the password readably to every address that the brokers \
+                               advertise, and not only to this machine";
+                let hint = "use scram-sha-512 or scram-sha-256, set tls = true, or allow_plaintext_password = true if \
+                            the brokers advertise no other machine";
+                return Err(fields.mistake(problem, hint));
+            }
         }
         let topic = fields.text_at("topic")?;
         let (line, topic) = topic.unwrap_or_else(|| (fields.line(), "taktwerk".to_owned()));
@@ -387,9 +400,21 @@ mod tests {
                 "brokers = \"a\"\nuser = \"u\"\npassword_file = \"p\"\ntls = false",
                 "g.toml:1: the password would cross the network readably",
             ),
+            (
+                "brokers = \"localhost\"\nuser = \"u\"\npassword_file = \"p\"\nmechanism = \"plain\"",
+                "g.toml:1: mechanism = \"plain\" sends the password readably to every address",
+            ),
         ] {
             let error = sink(text).err().unwrap();
             assert!(error.starts_with(said), "{error}");
+        }
+        let local = "brokers = \"localhost\"\nuser = \"u\"\npassword_file = \"p\"\n";
+        for more in [
+            "",
+            "mechanism = \"plain\"\ntls = true",
+            "mechanism = \"plain\"\nallow_plaintext_password = true",
+        ] {
+            assert!(sink(&format!("{local}{more}")).is_ok(), "{more}");
         }
     }
 

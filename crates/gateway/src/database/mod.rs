@@ -10,6 +10,7 @@ use crate::fault::Fault;
 use crate::fields::{Fields, Mistake};
 use futures_util::future::BoxFuture;
 use std::path::PathBuf;
+use tokio::sync::watch;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::error::Error;
 use tokio_postgres::{Client, Config, NoTls};
@@ -80,6 +81,11 @@ impl Database {
 
     /// Connects. The connection ends with the client.
     pub(crate) async fn connect(&self) -> Result<Client, Fault> {
+        self.connect_watched().await.map(|(client, _)| client)
+    }
+
+    /// As [`Self::connect`]. The second part is closed when the connection has ended, whoever has ended it.
+    pub(crate) async fn connect_watched(&self) -> Result<(Client, watch::Receiver<()>), Fault> {
         let mut config = self.config.clone();
         if let Some(file) = &self.password_file {
             // Read each time: passwords are changed.
@@ -98,8 +104,12 @@ impl Database {
             driver = Box::pin(async move { drop(connection.await) });
             client
         };
-        tokio::spawn(driver);
-        Ok(client)
+        let (is_there, ended) = watch::channel(());
+        tokio::spawn(async move {
+            driver.await;
+            drop(is_there);
+        });
+        Ok((client, ended))
     }
 }
 

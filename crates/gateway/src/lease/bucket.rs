@@ -1,15 +1,12 @@
 //! Leases as keys of a bucket in which a write names the revision that it replaces.
 
 use super::registry::{Registry, Write, grace};
-use super::{Cluster, Round};
+use super::{Cluster, LEASE_MIN, Round, lease_time};
 use crate::fault::Fault;
 use core::time::Duration;
 use futures_util::future::{BoxFuture, try_join_all};
 use std::collections::BTreeSet;
 use tokio::time::Instant;
-
-/// Shortest time for which a lease is good without being renewed.
-const LEASE_MIN: Duration = Duration::from_secs(1);
 
 /// A key that has been written.
 #[derive(Debug)]
@@ -61,11 +58,6 @@ pub(super) struct Keys<C: Connect> {
     registry: Registry,
     link: Option<C::Bucket>,
     lease_time: Duration,
-}
-
-/// For how long leases are good without being renewed.
-pub(super) fn lease_time(every: Duration) -> Duration {
-    LEASE_MIN.max(3 * every)
 }
 
 impl<C: Connect> Keys<C> {

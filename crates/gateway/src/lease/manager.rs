@@ -208,6 +208,9 @@ impl Leases {
     /// Keeps leases for ever.
     pub async fn keep(self, config: LeaseConfig) {
         let LeaseConfig { mut cluster, check_every, unreachable } = config;
+        if unreachable == Unreachable::GoOn {
+            cluster.goes_on();
+        }
         let mut held = BTreeSet::new();
         let mut give_back: Vec<String> = Vec::new();
         let mut last_told: Option<String> = None;

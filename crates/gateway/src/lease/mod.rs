@@ -3,7 +3,7 @@
 //! Leases are kept by a cluster that is there anyway; this module has none of its own.
 //!
 //! - [`share`]: who takes and gives back what; [`manager`]: the rounds of one gateway;
-//! - `postgres`: advisory locks; `nats`: a key-value bucket of NATS JetStream, with `bucket`: rounds with such a bucket, and
+//! - `postgres`: advisory locks, with `peers`: whose connections are there; `nats`: a key-value bucket of NATS JetStream, with `bucket`: rounds with such a bucket, and
 //!   `registry`: who is alive and who has what, as its keys say it.
 
 #[cfg(any(feature = "nats", test))]
@@ -11,6 +11,8 @@ mod bucket;
 pub mod manager;
 #[cfg(feature = "nats")]
 mod nats;
+#[cfg(any(feature = "postgres", test))]
+mod peers;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(any(feature = "nats", test))]
@@ -27,6 +29,16 @@ use core::time::Duration;
 use futures_util::future::BoxFuture;
 use std::collections::BTreeSet;
 use tokio::time::Instant;
+
+/// Shortest time for which a lease is good without being renewed.
+#[cfg(any(feature = "nats", feature = "postgres", test))]
+const LEASE_MIN: Duration = Duration::from_secs(1);
+
+/// For how long leases are good without being renewed.
+#[cfg(any(feature = "nats", feature = "postgres", test))]
+fn lease_time(every: Duration) -> Duration {
+    LEASE_MIN.max(3 * every)
+}
 
 /// What a round has found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -50,6 +62,9 @@ pub trait Cluster: Send {
     fn keeps_leases(&self) -> bool {
         false
     }
+
+    /// Sources that are asked go on without a connection: their leases are taken at once when it is back.
+    fn goes_on(&mut self) {}
 
     /// Gives leases back, looks at those of others, and takes free ones of `wanted`. The next round is due after `every`.
     fn round<'a>(

@@ -1,26 +1,29 @@
 //! Leases as advisory locks of a PostgreSQL database: a lock is held by a connection and goes with it.
 //!
 //! A lock has two numbers: of the group, and of the source. Number 0 is shared by all gateways of the group, so that they
-//! see each other.
+//! see each other. The name of a connection, which all users may see, says what the others have to know of its gateway.
 
-use super::share::{Seen, Share};
-use super::{Cluster, Round};
+use super::peers::{Peer, Peers};
+use super::share::{Seen, Share, fingerprint};
+use super::{Cluster, Round, lease_time};
 use crate::database::Database;
 use crate::fault::Fault;
 use crate::fields::{Fields, Mistake};
 use core::time::Duration;
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
+use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_postgres::Client;
 use tokio_postgres::error::Error;
 
 /// The database finds out within four seconds that a gateway's machine is gone.
 const BEGIN: &str = "SET tcp_keepalives_idle = 1; SET tcp_keepalives_interval = 1; SET tcp_keepalives_count = 3; \
                      SET tcp_user_timeout = 4000";
-/// The locks of a group: the source's number, and the connection that holds it.
-const LOOK: &str = "SELECT objid::bigint, pid, pg_backend_pid(), current_setting('taktwerk.link', true) \
-                    FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2 \
-                    AND classid::bigint = $1 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+/// The locks of a group: the source's number, the connection that holds it, and the name of that.
+const LOOK: &str = "SELECT objid::bigint, pid, pg_backend_pid(), current_setting('taktwerk.link', true), application_name \
+                    FROM pg_locks LEFT JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory' AND granted AND objsubid = 2 \
+                    AND classid::bigint = $1 AND pg_locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())";
 
 /// Advisory locks of a database.
 pub(super) struct Locks {
@@ -28,14 +31,25 @@ pub(super) struct Locks {
     group: i32,
     share: Share,
     link: Option<Link>,
+    /// What this gateway has had with its last connection.
+    had: BTreeSet<String>,
+    /// Whether that is asked without a connection.
+    goes_on: bool,
 }
 
 struct Link {
     client: Client,
+    /// Closed when the connection has ended.
+    ended: watch::Receiver<()>,
     pid: i32,
     /// What nobody else calls the connection that holds the locks.
     mark: String,
     held: BTreeSet<String>,
+    /// What the connection says of this gateway.
+    told: Peer,
+    peers: Peers,
+    /// Whether it has taken nothing yet, because it does not know long enough who is there.
+    is_new: bool,
 }
 
 impl Locks {
@@ -46,28 +60,42 @@ impl Locks {
                 .connect_timeout(Duration::from_secs(3))
                 .tcp_user_timeout(Duration::from_secs(3));
         })?;
-        Ok(Self { database, group: number(group), share: Share::default(), link: None })
+        Ok(Self {
+            database,
+            group: number(group),
+            share: Share::default(),
+            link: None,
+            had: BTreeSet::new(),
+            goes_on: false,
+        })
     }
 
-    async fn connect(&self) -> Result<Link, Fault> {
-        let client = self.database.connect().await?;
+    async fn connect(&self, own: Peer) -> Result<Link, Fault> {
+        let (client, ended) = self.database.connect_watched().await?;
         let begin = async {
-            client.batch_execute(BEGIN).await?;
+            // Before others can see it.
+            client.batch_execute(&format!("{BEGIN}; {}", name_of(own))).await?;
             let sql = "SELECT pg_backend_pid(), set_config('taktwerk.link', \
                        md5(random()::text || clock_timestamp()::text), false), pg_advisory_lock_shared($1, 0)";
             let row = client.query_one(sql, &[&self.group]).await?;
             Ok((row.try_get(0)?, row.try_get(1)?))
         };
         let (pid, mark) = begin.await.map_err(|error| self.database.failed(&error))?;
-        Ok(Link { client, pid, mark, held: BTreeSet::new() })
+        let (held, peers) = (BTreeSet::new(), Peers::new());
+        Ok(Link { client, ended, pid, mark, held, told: own, peers, is_new: true })
     }
 
-    async fn look(&mut self, wanted: &[String], give_back: &[String]) -> Result<Round, Fault> {
+    async fn look(&mut self, wanted: &[String], give_back: &[String], own: Peer) -> Result<Round, Fault> {
         let mut link = match self.link.take() {
             Some(link) => link,
-            None => self.connect().await?,
+            None => self.connect(own).await?,
         };
-        let round = self.round_with(&mut link, wanted, give_back).await;
+        link.is_new &= !link.peers.are_settled(Instant::now());
+        if !link.is_new {
+            self.had.clone_from(&link.held);
+        }
+        let own = Peer { is_new: link.is_new, ..own };
+        let round = self.round_with(&mut link, wanted, give_back, own).await;
         let round = round.map_err(|error| self.database.failed(&error))?;
         let round = round.ok_or_else(|| Fault::other(self.database.target(), POOLED))?;
         // Only a connection that has answered is used again.
@@ -80,7 +108,12 @@ impl Locks {
         link: &mut Link,
         wanted: &[String],
         give_back: &[String],
+        own: Peer,
     ) -> Result<Option<Round>, Error> {
+        if link.told != own {
+            link.client.batch_execute(&name_of(own)).await?;
+            link.told = own;
+        }
         for name in give_back {
             if link.held.remove(name) {
                 let sql = "SELECT pg_advisory_unlock($1, $2)";
@@ -88,8 +121,10 @@ impl Locks {
             }
         }
         let group = i64::from(self.group.cast_unsigned());
+        let begin = Instant::now();
         let rows = link.client.query(LOOK, &[&group]).await?;
-        let mut members = BTreeSet::new();
+        let now = Instant::now();
+        let mut members = BTreeMap::new();
         let mut by_number: BTreeMap<i64, i32> = BTreeMap::new();
         for row in rows {
             let (number, pid): (i64, i32) = (row.try_get(0)?, row.try_get(1)?);
@@ -97,39 +132,61 @@ impl Locks {
                 return Ok(None);
             }
             if number == 0 {
-                members.insert(pid);
+                members.insert(pid, Peer::of_name(row.try_get::<_, Option<&str>>(4)?.unwrap_or_default()));
             } else {
                 by_number.insert(number, pid);
             }
         }
         // Its own lock is there as long as the connection.
-        if !members.contains(&link.pid) {
+        if !members.contains_key(&link.pid) {
             return Ok(None);
         }
-        let holder = |name: &String| by_number.get(&i64::from(number(name).cast_unsigned())).copied();
-        let taken = wanted.iter().filter(|name| holder(name).is_some_and(|pid| pid != link.pid));
-        let taken: BTreeSet<String> = taken.cloned().collect();
-        let own = members.iter().position(|pid| *pid == link.pid).unwrap_or(0);
-        let asked = |pid: &i32| wanted.iter().filter(|name| holder(name) == Some(*pid)).count();
-        let others: Vec<usize> = members.iter().filter(|pid| **pid != link.pid).map(asked).collect();
-        // What others want is not known.
-        let are_alike = false;
-        let seen = Seen { others: &others, own, wanted, held: &link.held, taken: &taken, are_alike };
-        let decision = self.share.decide(&seen);
-        if !decision.take.is_empty() {
-            let numbers: Vec<i32> = decision.take.iter().map(|name| number(name)).collect();
-            let sql = "SELECT number, pg_try_advisory_lock($1, number) FROM unnest($2::int[]) AS number";
-            let rows = link.client.query(sql, &[&self.group, &numbers]).await?;
-            let mut got = BTreeSet::new();
-            for row in rows {
-                if row.try_get(1)? {
-                    got.insert(row.try_get::<_, i32>(0)?);
-                }
-            }
-            link.held.extend(decision.take.into_iter().filter(|name| got.contains(&number(name))));
+        let sharing = || members.iter().filter(|(_, peer)| !peer.is_new);
+        let are_alike = sharing().all(|(_, peer)| peer.wants == own.wants);
+        let pids: Vec<i32> = sharing().map(|(pid, _)| *pid).collect();
+        if link.peers.look(own, members, now) {
+            // What was learnt of the others no longer holds.
+            self.share = Share::default();
         }
-        let (held, members) = (link.held.clone(), members.len());
-        Ok(Some(Round { held, excess: decision.give, members, until: None }))
+        let holder = |name: &String| by_number.get(&i64::from(number(name).cast_unsigned())).copied();
+        let (take, give) = if link.is_new {
+            // Without the others this gateway would stop what it asks.
+            let is_free = |name: &&String| self.goes_on && self.had.contains(*name) && holder(name).is_none();
+            (wanted.iter().filter(is_free).cloned().collect(), Vec::new())
+        } else if link.peers.are_settled(now) {
+            let taken = wanted.iter().filter(|name| holder(name).is_some_and(|pid| pid != link.pid));
+            let taken: BTreeSet<String> = taken.cloned().collect();
+            let place = pids.iter().position(|pid| *pid == link.pid).unwrap_or(0);
+            let asked = |pid: &i32| wanted.iter().filter(|name| holder(name) == Some(*pid)).count();
+            let others: Vec<usize> = pids.iter().filter(|pid| **pid != link.pid).map(asked).collect();
+            let seen =
+                Seen { others: &others, own: place, wanted, held: &link.held, taken: &taken, are_alike };
+            let decision = self.share.decide(&seen);
+            (decision.take, decision.give)
+        } else {
+            (Vec::new(), Vec::new())
+        };
+        self.take_locks(link, take).await?;
+        let (held, until) = (link.held.clone(), Some(own.until(begin)));
+        Ok(Some(Round { held, excess: give, members: pids.len(), until }))
+    }
+
+    /// Tries for locks.
+    async fn take_locks(&self, link: &mut Link, names: Vec<String>) -> Result<(), Error> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let numbers: Vec<i32> = names.iter().map(|name| number(name)).collect();
+        let sql = "SELECT number, pg_try_advisory_lock($1, number) FROM unnest($2::int[]) AS number";
+        let rows = link.client.query(sql, &[&self.group, &numbers]).await?;
+        let mut got = BTreeSet::new();
+        for row in rows {
+            if row.try_get(1)? {
+                got.insert(row.try_get::<_, i32>(0)?);
+            }
+        }
+        link.held.extend(names.into_iter().filter(|name| got.contains(&number(name))));
+        Ok(())
     }
 }
 
@@ -142,14 +199,34 @@ impl Cluster for Locks {
         &'a mut self,
         wanted: &'a [String],
         give_back: &'a [String],
-        _: Duration,
+        every: Duration,
     ) -> BoxFuture<'a, Result<Round, Fault>> {
-        Box::pin(self.look(wanted, give_back))
+        let own = Peer { lease_time: lease_time(every), wants: Some(fingerprint(wanted)), is_new: true };
+        Box::pin(self.look(wanted, give_back, own))
     }
 
     fn leave(&mut self) {
         self.link = None;
     }
+
+    fn goes_on(&mut self) {
+        self.goes_on = true;
+    }
+
+    fn broken(&mut self) -> BoxFuture<'_, ()> {
+        match &mut self.link {
+            Some(link) => Box::pin(async {
+                // Nothing is ever told.
+                let _ = link.ended.changed().await;
+            }),
+            None => Box::pin(core::future::pending()),
+        }
+    }
+}
+
+/// Names a connection. The name has no quotation marks.
+fn name_of(own: Peer) -> String {
+    format!("SET application_name = '{}'", own.name())
 }
 
 /// Behind a pooler in transaction mode others have the connection that holds the locks.

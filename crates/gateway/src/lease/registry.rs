@@ -6,7 +6,7 @@
 //!
 //! Only times between events of one gateway are compared. What the clocks of machines say does not matter.
 
-use super::share::{Decision, Seen, Share};
+use super::share::{Decision, Seen, Share, fingerprint};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use taktwerk_types::hexadecimal;
@@ -276,12 +276,6 @@ impl Registry {
     pub(super) fn members(&self) -> usize {
         self.members.values().filter(|member| member.lease_time.is_some()).count()
     }
-}
-
-/// A number that is the same for the same sources in the same order, in every version: FNV-1a.
-fn fingerprint(names: &[String]) -> u64 {
-    let bytes = names.iter().flat_map(|name| name.bytes().chain([0xff]));
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// A name as one token of a key: letters, digits, `-` and `_` as they are, other bytes in hexadecimal behind `=`.

@@ -124,6 +124,13 @@ fn excess(seen: &Seen<'_>, least: usize, most: usize, free: usize) -> usize {
     usize::from(before < missing.saturating_sub(comes))
 }
 
+/// A number that is the same for the same sources in the same order, in every version: FNV-1a.
+#[must_use]
+pub fn fingerprint(names: &[String]) -> u64 {
+    let bytes = names.iter().flat_map(|name| name.bytes().chain([0xff]));
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,9 +1,9 @@
 //! Gateways that share sources through a simulated bucket, in virtual time: connections are cut and delayed, the server
 //! restarts with or without its keys, gateways are killed, started and stopped for longer than their leases.
 
-use super::bucket::{Bucket, Change, Connect, Keys, lease_time};
+use super::bucket::{Bucket, Change, Connect, Keys};
 use super::registry::Write;
-use super::{Lease, LeaseConfig, Leases, Unreachable};
+use super::{Lease, LeaseConfig, Leases, Unreachable, lease_time};
 use crate::fault::Fault;
 use core::future::{Future, poll_fn};
 use core::pin::Pin;

@@ -1,0 +1,158 @@
+//! The gateways of a group whose connections hold locks: which are there, and when the locks of one that is gone may be taken.
+//!
+//! Locks go with a connection. A gateway whose connection has ended may not know it yet, and asks its sources until its leases
+//! expire: three quarters of the lease time after it began the last look that was answered. So what is free is taken only when a lease
+//! time has passed since a connection was missed first. The connection was there in the look before, so its gateway has
+//! stopped by then, whatever it knows.
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+use tokio::time::Instant;
+
+/// Longest lease time that is believed: three times the longest time between two looks.
+const LEASE_MAX: Duration = Duration::from_secs(3);
+
+/// What a gateway says of itself with its connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Peer {
+    /// How long its leases are good without another look.
+    pub(super) lease_time: Duration,
+    /// A number that is the same if it wants the same sources; `None` if it does not say.
+    pub(super) wants: Option<u64>,
+    /// Whether it has taken nothing yet, and takes nothing now: it has no share.
+    pub(super) is_new: bool,
+}
+
+/// What begins the name of a connection.
+const NAME: &str = "taktwerk-gateway leases";
+
+impl Peer {
+    /// The name of its connection.
+    pub(super) fn name(&self) -> String {
+        let new = if self.is_new { " new" } else { "" };
+        format!("{NAME} {} {:016x}{new}", self.lease_time.as_millis(), self.wants.unwrap_or_default())
+    }
+
+    /// Reads the name of a connection. What is none of ours, or of another version, is taken for the longest lease.
+    pub(super) fn of_name(name: &str) -> Self {
+        let mut words = name.strip_prefix(NAME).unwrap_or_default().split_ascii_whitespace();
+        let millis = words.next().and_then(|word| word.parse().ok());
+        let wants = words.next().and_then(|word| u64::from_str_radix(word, 16).ok());
+        match (millis, wants) {
+            (Some(millis), Some(wants)) => {
+                let lease_time = Duration::from_millis(millis).min(LEASE_MAX);
+                Self { lease_time, wants: Some(wants), is_new: words.next() == Some("new") }
+            }
+            _ => Self { lease_time: LEASE_MAX, wants: None, is_new: false },
+        }
+    }
+
+    /// Until when this gateway's leases are good, if the last look that was answered began then.
+    pub(super) fn until(&self, begin: Instant) -> Instant {
+        begin + self.lease_time / 4 * 3
+    }
+}
+
+/// The gateways as one of them has seen them in its last look.
+#[derive(Debug)]
+pub(super) struct Peers {
+    seen: BTreeMap<i32, Peer>,
+    /// Before this nothing is taken that others may have had. `None` before the first look.
+    settled: Option<Instant>,
+}
+
+impl Peers {
+    /// None has been seen yet.
+    pub(super) fn new() -> Self {
+        Self { seen: BTreeMap::new(), settled: None }
+    }
+
+    /// The connections of a look that has just been answered. Says whether they differ from those of the look before.
+    pub(super) fn look(&mut self, own: Peer, now: BTreeMap<i32, Peer>, at: Instant) -> bool {
+        let longest = |peers: &mut dyn Iterator<Item = &Peer>| peers.map(|peer| peer.lease_time).max();
+        let wait = match self.settled {
+            // Whoever has just come does not know who was there a moment ago.
+            None => longest(&mut now.values().chain([&own])),
+            Some(_) => {
+                // A number may be that of another connection meanwhile.
+                let is_there = |pid: &i32| now.get(pid).is_some_and(|peer| !peer.is_new);
+                let is_gone = |(pid, peer): &(&i32, &Peer)| !peer.is_new && !is_there(pid);
+                longest(&mut self.seen.iter().filter(is_gone).map(|(_, peer)| peer))
+            }
+        };
+        let due = at + wait.unwrap_or_default();
+        self.settled = Some(self.settled.map_or(due, |settled| settled.max(due)));
+        let differs = self.seen != now;
+        self.seen = now;
+        differs
+    }
+
+    /// Whether free leases may be taken.
+    pub(super) fn are_settled(&self, now: Instant) -> bool {
+        self.settled.is_some_and(|settled| settled <= now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEASE: Duration = Duration::from_secs(1);
+    const PEER: Peer = Peer { lease_time: LEASE, wants: Some(7), is_new: false };
+
+    #[test]
+    fn a_connection_says_what_others_have_to_know() {
+        assert_eq!(PEER.name(), "taktwerk-gateway leases 1000 0000000000000007");
+        let long = Peer { lease_time: LEASE_MAX, wants: Some(u64::MAX), is_new: true };
+        // The name of a connection has at most 63 bytes.
+        assert!(long.name().len() < 64);
+        for peer in [PEER, long] {
+            assert_eq!(Peer::of_name(&peer.name()), peer);
+        }
+        for name in [
+            "",
+            "psql",
+            "taktwerk-gateway leases",
+            "taktwerk-gateway leases x 7",
+            "taktwerk-gateway leases 5",
+        ] {
+            let unknown = Peer { lease_time: LEASE_MAX, wants: None, is_new: false };
+            assert_eq!(Peer::of_name(name), unknown, "{name}");
+        }
+        let endless = Peer::of_name("taktwerk-gateway leases 99999999999 0");
+        assert_eq!(endless.lease_time, LEASE_MAX);
+    }
+
+    #[test]
+    fn nothing_is_taken_before_a_gateway_that_is_gone_has_stopped() {
+        let begin = Instant::now();
+        let ms = Duration::from_millis;
+        let of = |pids: &[i32]| pids.iter().map(|pid| (*pid, PEER)).collect::<BTreeMap<_, _>>();
+        let mut peers = Peers::new();
+        assert!(peers.look(PEER, of(&[1, 2]), begin));
+        assert!(!peers.are_settled(begin + LEASE - ms(1)), "it has just come");
+        assert!(peers.are_settled(begin + LEASE));
+        // Its last look may have been answered just before its connection was missed.
+        let last_seen = begin + 2 * LEASE;
+        assert!(!peers.look(PEER, of(&[1, 2]), last_seen));
+        let missed = last_seen + ms(300);
+        assert!(peers.look(PEER, of(&[1]), missed));
+        assert!(!peers.are_settled(PEER.until(missed)), "it asks until then");
+        assert!(!peers.look(PEER, of(&[1]), missed + ms(300)));
+        assert!(peers.are_settled(missed + LEASE));
+        // One with a longer lease is waited for as long.
+        let slow = Peer { lease_time: 3 * LEASE, wants: None, is_new: false };
+        let at = missed + 10 * LEASE;
+        peers.look(PEER, BTreeMap::from([(1, PEER), (3, slow)]), at);
+        peers.look(PEER, of(&[1]), at + LEASE);
+        // One that has taken nothing is not waited for.
+        peers.look(PEER, BTreeMap::from([(1, PEER), (4, Peer { is_new: true, ..slow })]), at + 2 * LEASE);
+        peers.look(PEER, of(&[1]), at + 3 * LEASE);
+        // Another one has the same number.
+        let mut reused = Peers::new();
+        reused.look(PEER, of(&[1, 2]), begin);
+        reused.look(PEER, BTreeMap::from([(1, PEER), (2, Peer { is_new: true, ..PEER })]), at);
+        assert!(!reused.are_settled(at + LEASE - ms(1)) && reused.are_settled(at + LEASE));
+        assert!(!peers.are_settled(at + 4 * LEASE - ms(1)) && peers.are_settled(at + 4 * LEASE));
+    }
+}

@@ -11,6 +11,7 @@ use crate::statistics::{Count, Statistics};
 use crate::tag::{Access, Scaling, Tag};
 use crate::value::Kind;
 use core::time::Duration;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -18,7 +19,7 @@ use taktwerk::BuildError;
 use taktwerk_net::clock::wall;
 use taktwerk_server::space::{NodeError, VariableHandle};
 use taktwerk_types::{BuiltInType, DataValue, NodeId, StatusCode, UtcTime, Variant};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 /// Writes that wait for a source.
 const WRITES_MAX: usize = 1024;
@@ -93,6 +94,10 @@ struct Held {
     is_standby: bool,
     /// Whether the destinations have been given nothing since another gateway filled them.
     is_untold: bool,
+    /// The newest reading, if it waits until the source may store it.
+    waits: Option<Box<Reading>>,
+    /// Whether its position is in the line of [`Budget`].
+    is_queued: bool,
 }
 
 /// A value on its way to a source, as the source understands it.
@@ -141,6 +146,8 @@ struct Shared {
     held: Mutex<Vec<Held>>,
     budget: Mutex<Budget>,
     down: Mutex<Down>,
+    /// Told when the first reading begins to wait.
+    begins_to_wait: Notify,
     writes: mpsc::Sender<Write>,
     name: Arc<str>,
     /// Whether the source runs: variables that are added then were found by it.
@@ -184,6 +191,16 @@ impl Down {
 struct Budget {
     left: f64,
     filled: Instant,
+    /// Tags whose newest reading waits, in the order in which they began to wait.
+    line: VecDeque<usize>,
+}
+
+/// What has become of readings.
+#[derive(Debug, Default)]
+struct Outcome {
+    stored: usize,
+    replaced: usize,
+    invalid: usize,
 }
 
 impl Budget {
@@ -194,6 +211,30 @@ impl Budget {
         let granted = (filled.min(per_second) as usize).min(wanted);
         self.left = filled.min(per_second) - granted as f64;
         granted
+    }
+
+    /// Stores readings that wait: as many as may be stored, or all.
+    fn store_waiting(
+        &mut self,
+        all: &mut [Held],
+        per_second: Option<u64>,
+        (now, utc): (Instant, UtcTime),
+        outcome: &mut Outcome,
+    ) {
+        while let Some(position) = self.line.front() {
+            if let Some(held) = all.get_mut(*position) {
+                let may = |budget: &mut Self| per_second.is_none_or(|most| budget.take(most, 1, now) > 0);
+                if held.waits.is_some() && !may(self) {
+                    return;
+                }
+                held.is_queued = false;
+                if let Some(reading) = held.waits.take() {
+                    outcome.stored += 1;
+                    outcome.invalid += usize::from(!held.store(*reading, now, utc));
+                }
+            }
+            self.line.pop_front();
+        }
     }
 }
 
@@ -206,7 +247,11 @@ impl Feed {
     #[must_use]
     pub fn new(settings: SourceSettings, plant: Arc<Plant>, taps: Vec<Arc<Tap>>) -> (Self, Writes) {
         let (writes, taken) = mpsc::channel(WRITES_MAX);
-        let budget = Budget { left: settings.values_per_second_max as f64, filled: Instant::now() };
+        let budget = Budget {
+            left: settings.values_per_second_max as f64,
+            filled: Instant::now(),
+            line: VecDeque::new(),
+        };
         let feed = Self(Arc::new(Shared {
             name: settings.name.as_str().into(),
             is_running: AtomicBool::new(false),
@@ -218,6 +263,7 @@ impl Feed {
             held: Mutex::default(),
             budget: Mutex::new(budget),
             down: Mutex::default(),
+            begins_to_wait: Notify::new(),
             writes,
         }));
         (feed, Writes(taken))
@@ -358,6 +404,8 @@ impl Feed {
             every: tag.expect_every.or(self.0.settings.interval),
             answered: Instant::now(),
             quality,
+            waits: None,
+            is_queued: false,
         });
         Ok(())
     }
@@ -385,36 +433,82 @@ impl Feed {
         }
     }
 
-    /// Stores readings. It is one answer of the source, however many there are.
+    /// Stores readings. It is one answer of the source, however many there are. Of readings that are more than may be stored,
+    /// the newest of each tag waits; those that it replaces are counted.
     pub fn deliver(&self, readings: impl IntoIterator<Item = (usize, Reading)>) {
         let (now, utc) = (Instant::now(), wall());
         self.0.statistics.answered(utc);
-        let mut held = lock(&self.0.held);
+        let per_second = self.0.settings.values_per_second_max;
+        let mut all = lock(&self.0.held);
         let mut budget = lock(&self.0.budget);
-        let (mut stored, mut dropped, mut invalid) = (0, 0, 0);
+        let mut outcome = Outcome::default();
+        // They have waited longer.
+        budget.store_waiting(&mut all, Some(per_second), (now, utc), &mut outcome);
+        let was_empty = budget.line.is_empty();
         let readings = readings.into_iter();
         let (fewest, _) = readings.size_hint();
-        let mut granted = budget.take(self.0.settings.values_per_second_max, fewest, now);
+        let mut granted = budget.take(per_second, fewest, now);
         for (position, reading) in readings {
-            let Some(held) = held.get_mut(position) else { continue };
+            let Some(held) = all.get_mut(position) else { continue };
             if granted == 0 {
-                granted = budget.take(self.0.settings.values_per_second_max, 1, now);
+                granted = budget.take(per_second, 1, now);
             }
+            outcome.replaced += usize::from(held.waits.take().is_some());
             if granted == 0 {
-                dropped += 1;
+                // The source is not late, and the value is as old as it is now.
+                held.answered = now;
+                let time = reading.time.or(Some(utc));
+                held.waits = Some(Box::new(Reading { time, ..reading }));
+                if !core::mem::replace(&mut held.is_queued, true) {
+                    budget.line.push_back(position);
+                }
                 continue;
             }
             granted -= 1;
-            stored += 1;
-            invalid += usize::from(!held.store(reading, now, utc));
+            outcome.stored += 1;
+            outcome.invalid += usize::from(!held.store(reading, now, utc));
         }
-        drop(held);
-        self.0.statistics.add(Count::Values, stored);
-        self.0.statistics.add(Count::Dropped, dropped);
-        self.0.statistics.add(Count::Invalid, invalid);
+        let begins = was_empty && !budget.line.is_empty();
+        drop(budget);
+        drop(all);
+        self.count(&outcome);
+        if begins {
+            self.0.begins_to_wait.notify_one();
+        }
+    }
+
+    fn count(&self, outcome: &Outcome) {
+        self.0.statistics.add(Count::Values, outcome.stored);
+        self.0.statistics.add(Count::Replaced, outcome.replaced);
+        self.0.statistics.add(Count::Invalid, outcome.invalid);
+    }
+
+    /// Stores readings that wait, as far as they may be stored now. Whether others still wait.
+    pub fn store_waiting(&self) -> bool {
+        self.store_those(Some(self.0.settings.values_per_second_max))
+    }
+
+    fn store_those(&self, per_second: Option<u64>) -> bool {
+        let times = (Instant::now(), wall());
+        let mut outcome = Outcome::default();
+        let mut all = lock(&self.0.held);
+        let mut budget = lock(&self.0.budget);
+        budget.store_waiting(&mut all, per_second, times, &mut outcome);
+        let are_more = !budget.line.is_empty();
+        drop(budget);
+        drop(all);
+        self.count(&outcome);
+        are_more
+    }
+
+    /// Waits until a reading has to wait.
+    pub async fn begins_to_wait(&self) {
+        self.0.begins_to_wait.notified().await;
     }
 
     fn go_down(&self) {
+        // What came before the end is the last usable value. There is at most one for each tag.
+        self.store_those(None);
         lock(&self.0.down).begin(self.0.statistics.answers());
     }
 
@@ -606,188 +700,4 @@ impl Held {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fields::Sections;
-    use std::path::Path;
-    use std::thread::sleep;
-    use taktwerk::Server;
-    use taktwerk_types::BuiltInType;
-
-    const MS: Duration = Duration::from_millis(1);
-
-    fn feed(source: &str, tag: &str) -> (Server, Feed, Writes, VariableHandle) {
-        feed_of(Some(100 * MS), source, tag)
-    }
-
-    fn feed_of(
-        interval: Option<Duration>,
-        source: &str,
-        tag: &str,
-    ) -> (Server, Feed, Writes, VariableHandle) {
-        let text = format!("[[source]]\n{source}\n[[tag]]\nsource = \"s\"\nname = \"t\"\n{tag}\n");
-        let mut sections = Sections::parse(Path::new("g.toml"), &text).unwrap();
-        let settings = SourceSettings::take(&mut sections.sources[0], "s".to_owned(), interval).unwrap();
-        let tag = Tag::take(&mut sections.tags[0]).unwrap();
-        let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
-        let plant = Arc::new(Plant::new(server.namespace("urn:test")));
-        let (feed, writes) = Feed::new(settings, plant, Vec::new());
-        assert_eq!(feed.add(&tag, Kind::scalar(BuiltInType::Double)).unwrap(), 0);
-        let id = taktwerk_types::NodeId::string(2, "s/t");
-        let variable = server.space().variable(&id).unwrap();
-        (server, feed, writes, variable)
-    }
-
-    #[test]
-    fn a_value_that_does_not_come_is_uncertain_then_bad_and_counted() {
-        let (_server, feed, _writes, variable) = feed("lost_after = \"600 ms\"", "");
-        assert_eq!(variable.get().status(), StatusCode::BAD_WAITING_FOR_INITIAL_DATA);
-        feed.watch();
-        assert_eq!(variable.get().status(), StatusCode::BAD_WAITING_FOR_INITIAL_DATA);
-        feed.deliver([(0, Reading::good(1.5))]);
-        assert_eq!(variable.get().status(), StatusCode::GOOD);
-        feed.watch();
-        assert_eq!(variable.get().status(), StatusCode::GOOD);
-        sleep(250 * MS);
-        feed.watch();
-        let stale = variable.get();
-        assert_eq!(
-            (stale.status(), stale.value),
-            (StatusCode::UNCERTAIN_LAST_USABLE_VALUE, Some(1.5.into()))
-        );
-        let counted = feed.statistics().snapshot();
-        assert_eq!((counted.missed, counted.uncertain, counted.lost), (1, 1, 0));
-        sleep(450 * MS);
-        feed.watch();
-        assert_eq!(variable.get().status(), StatusCode::BAD_NO_COMMUNICATION);
-        assert_eq!(feed.statistics().snapshot().lost, 1);
-        feed.deliver([(0, Reading::good(2.0))]);
-        assert_eq!(variable.get().status(), StatusCode::GOOD);
-        feed.watch();
-        assert_eq!(feed.statistics().snapshot().lost, 0);
-    }
-
-    #[test]
-    fn values_of_a_device_that_connects_again_and_again_without_an_answer_are_lost() {
-        let (_server, feed, _writes, variable) = feed_of(None, "lost_after = \"300 ms\"", "");
-        let fault = Fault::Closed { target: "device".to_owned() };
-        feed.connected();
-        feed.deliver([(0, Reading::good(1.5))]);
-        feed.disconnected(&fault);
-        assert_eq!(variable.get().status(), StatusCode::UNCERTAIN_LAST_USABLE_VALUE);
-        for _ in 0..8 {
-            feed.connected();
-            feed.watch();
-            sleep(50 * MS);
-            feed.disconnected(&fault);
-        }
-        assert_eq!(variable.get().status(), StatusCode::BAD_NO_COMMUNICATION);
-        // An answer ends it, and the next time without a connection counts from its own beginning.
-        feed.connected();
-        feed.deliver([(0, Reading::good(2.5))]);
-        feed.disconnected(&fault);
-        assert_eq!(variable.get().status(), StatusCode::UNCERTAIN_LAST_USABLE_VALUE);
-    }
-
-    #[test]
-    fn a_gateway_that_stands_by_gives_destinations_nothing() {
-        let (server, _, _, _) = feed("", "");
-        let counters = Arc::new(crate::destination::counters::Counters::default());
-        let tap = Arc::new(Tap::new(Vec::new(), Vec::new(), false, counters));
-        let text =
-            "[[source]]\nlost_after = \"600 ms\"\n[[tag]]\nsource = \"s\"\nname = \"t\"\ndeadband = 1.0\n";
-        let mut sections = Sections::parse(Path::new("g.toml"), text).unwrap();
-        let settings =
-            SourceSettings::take(&mut sections.sources[0], "s".to_owned(), Some(100 * MS)).unwrap();
-        let tag = Tag::take(&mut sections.tags[0]).unwrap();
-        let plant = Arc::new(Plant::new(server.namespace("urn:other")));
-        let (feed, _writes) = Feed::new(settings, plant, vec![Arc::clone(&tap)]);
-        feed.add(&tag, Kind::scalar(BuiltInType::Double)).unwrap();
-        let told = || -> Vec<(Variant, StatusCode)> {
-            let blocks = tap.take();
-            let records =
-                blocks.iter().flat_map(|block| crate::destination::block::decode(&block.body, 0).unwrap());
-            records.map(|record| (record.value, record.status)).collect()
-        };
-        let good = |number: f64| (Variant::from(number), StatusCode::GOOD);
-        feed.deliver([(0, Reading::good(1.0))]);
-        assert_eq!(told(), [good(1.0)]);
-        // Neither Uncertain nor Bad: another gateway gives them values.
-        feed.stand_by();
-        for _ in 0..4 {
-            sleep(300 * MS);
-            feed.watch();
-        }
-        assert_eq!(feed.statistics().snapshot().lost, 1, "clients of this gateway see it");
-        assert_eq!(told(), []);
-        // The first value counts, also if it is the same as before.
-        feed.take_over();
-        feed.watch();
-        assert_eq!(told(), [], "there is time for it to come");
-        feed.deliver([(0, Reading::good(1.0))]);
-        feed.deliver([(0, Reading::good(1.0))]);
-        assert_eq!(told(), [good(1.0)]);
-        feed.stand_by();
-        feed.take_over();
-        feed.deliver([(0, Reading::good(1.5))]);
-        assert_eq!(told(), [good(1.5)], "whatever the deadband");
-        // If none comes they are told so, once.
-        feed.stand_by();
-        sleep(900 * MS);
-        feed.watch();
-        feed.take_over();
-        for _ in 0..3 {
-            sleep(300 * MS);
-            feed.watch();
-        }
-        assert_eq!(told(), [(Variant::Empty, StatusCode::BAD_NO_COMMUNICATION)]);
-    }
-
-    #[test]
-    fn a_flood_is_cut_and_counted_and_what_does_not_fit_is_bad() {
-        let (_server, feed, _writes, variable) = feed("values_per_second_max = 10", "");
-        for number in 0..100 {
-            feed.deliver([(0, Reading::good(f64::from(number)))]);
-        }
-        let counted = feed.statistics().snapshot();
-        assert!((10..30).contains(&counted.values), "{counted:?}");
-        assert_eq!(counted.values + counted.dropped, 100);
-        sleep(200 * MS);
-        feed.deliver([(0, Reading::good("no number"))]);
-        assert_eq!(variable.get().status(), StatusCode::BAD_TYPE_MISMATCH);
-        assert_eq!(feed.statistics().snapshot().invalid, 1);
-        // Positions that there are not cost nothing.
-        feed.deliver([(7, Reading::good(1.0))]);
-    }
-
-    #[test]
-    fn small_changes_are_left_out_and_do_not_add_up() {
-        let (_server, feed, _writes, variable) = feed("", "deadband = 1.0");
-        let value = |number: f64| {
-            feed.deliver([(0, Reading::good(number))]);
-            variable.get().value.and_then(|value| value.as_f64())
-        };
-        assert_eq!(value(10.0), Some(10.0));
-        assert_eq!(value(10.9), Some(10.0));
-        assert_eq!(value(11.0), Some(11.0));
-        assert_eq!(value(10.1), Some(11.0));
-        assert_eq!(value(9.9), Some(9.9));
-    }
-
-    #[test]
-    fn writes_are_scaled_back_bounded_and_refused_without_a_connection() {
-        let (_server, feed, mut writes, _variable) =
-            feed("", "scale = 0.5\nclamp = [0, 10]\naccess = \"read-write\"");
-        assert_eq!(feed.accept(0, 1.0.into()), StatusCode::BAD_NO_COMMUNICATION);
-        feed.connected();
-        assert_eq!(feed.accept(0, 1.0.into()), StatusCode::GOOD_COMPLETES_ASYNCHRONOUSLY);
-        assert_eq!(writes.try_next(), Some(Write { position: 0, value: 2.0.into() }));
-        assert_eq!(feed.accept(0, 11.0.into()), StatusCode::BAD_OUT_OF_RANGE);
-        for _ in 0..WRITES_MAX {
-            assert_eq!(feed.accept(0, 1.0.into()), StatusCode::GOOD_COMPLETES_ASYNCHRONOUSLY);
-        }
-        assert_eq!(feed.accept(0, 1.0.into()), StatusCode::BAD_RESOURCE_UNAVAILABLE);
-        writes.discard(&feed);
-        assert_eq!(feed.statistics().snapshot().write_errors, WRITES_MAX as u64);
-    }
-}
+mod tests;

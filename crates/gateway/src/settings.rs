@@ -16,7 +16,7 @@ pub struct SourceSettings {
     pub stale_after: Option<Duration>,
     /// Without a value for so long, there is none: Bad_NoCommunication.
     pub lost_after: Duration,
-    /// Values that it may store per second; what is more is dropped and counted.
+    /// Values that it may store per second. Of more, the newest of each tag waits; those that it replaces are counted.
     pub values_per_second_max: u64,
     /// Pause after the first failure; each one after that doubles it …
     pub retry: Duration,

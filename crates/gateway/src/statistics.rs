@@ -13,6 +13,7 @@ pub struct Statistics {
     values: AtomicU64,
     invalid: AtomicU64,
     dropped: AtomicU64,
+    replaced: AtomicU64,
     writes: AtomicU64,
     write_errors: AtomicU64,
     connections: AtomicU64,
@@ -23,6 +24,7 @@ pub struct Statistics {
     last_answer: AtomicU64,
     is_connected: AtomicBool,
     last_error: Mutex<Option<String>>,
+    incomplete: Mutex<Option<String>>,
 }
 
 /// What a source has counted so far.
@@ -38,8 +40,10 @@ pub struct Snapshot {
     pub values: u64,
     /// Values that do not fit their tag's type.
     pub invalid: u64,
-    /// Values and messages thrown away: more than the source may send, or nobody's.
+    /// Values and messages thrown away: too large, or nobody's.
     pub dropped: u64,
+    /// Values that a newer one of their tag has replaced before they could be stored: more than the source may store.
+    pub replaced: u64,
     /// Values written to the source.
     pub writes: u64,
     /// Values that could not be written.
@@ -58,6 +62,8 @@ pub struct Snapshot {
     pub is_connected: bool,
     /// Why something failed last.
     pub last_error: Option<String>,
+    /// Why some of what the source has is not here, if that is so now.
+    pub incomplete: Option<String>,
 }
 
 /// A counter to be increased.
@@ -73,6 +79,8 @@ pub enum Count {
     Invalid,
     /// [`Snapshot::dropped`]
     Dropped,
+    /// [`Snapshot::replaced`]
+    Replaced,
     /// [`Snapshot::writes`]
     Writes,
     /// [`Snapshot::write_errors`]
@@ -89,6 +97,7 @@ impl Statistics {
             Count::Values => &self.values,
             Count::Invalid => &self.invalid,
             Count::Dropped => &self.dropped,
+            Count::Replaced => &self.replaced,
             Count::Writes => &self.writes,
             Count::WriteErrors => &self.write_errors,
             Count::Missed => &self.missed,
@@ -132,6 +141,11 @@ impl Statistics {
         *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_owned());
     }
 
+    /// Why some of what the source has is not here; `None` if all is.
+    pub fn set_incomplete(&self, why: Option<String>) {
+        *self.incomplete.lock().unwrap_or_else(PoisonError::into_inner) = why;
+    }
+
     /// How many tags are not as they should be.
     pub fn set_quality(&self, uncertain: usize, lost: usize) {
         self.uncertain.store(uncertain as u64, Ordering::Relaxed);
@@ -156,6 +170,7 @@ impl Statistics {
             values: load(&self.values),
             invalid: load(&self.invalid),
             dropped: load(&self.dropped),
+            replaced: load(&self.replaced),
             writes: load(&self.writes),
             write_errors: load(&self.write_errors),
             connections: load(&self.connections),
@@ -165,6 +180,7 @@ impl Statistics {
             last_answer: (last_answer > 0).then(|| UtcTime::from_ticks(last_answer as i64)),
             is_connected: self.is_connected(),
             last_error: self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            incomplete: self.incomplete.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
     }
 }

@@ -6,8 +6,11 @@ use crate::lease::Lease;
 use crate::pause::jitter;
 use crate::source::Adapter;
 use crate::trace::TARGET;
+use core::time::Duration;
 use futures_util::FutureExt;
+use futures_util::future::join;
 use std::panic::AssertUnwindSafe;
+use tokio::time::sleep;
 use tracing::field::Empty;
 
 /// Runs a source for ever; with a lease, whenever this gateway has it.
@@ -68,7 +71,7 @@ pub async fn supervise(
             tracing::warn!(source = settings.name, error = told, "trying again");
             last_told = told;
         }
-        let waits = tokio::time::sleep(pause + jitter(pause));
+        let waits = sleep(pause + jitter(pause));
         match &mut lease {
             None => waits.await,
             Some(lease) => tokio::select! {
@@ -80,10 +83,24 @@ pub async fn supervise(
     }
 }
 
-/// Looks for values that do not come, for ever.
+/// How often readings that wait are stored.
+const WAITING: Duration = Duration::from_millis(10);
+
+/// Looks for values that do not come, and stores those that had to wait, for ever.
 pub async fn watch(feed: Feed) {
-    loop {
-        tokio::time::sleep(feed.watch_interval()).await;
-        feed.watch();
-    }
+    let missing = async {
+        loop {
+            sleep(feed.watch_interval()).await;
+            feed.watch();
+        }
+    };
+    let waiting = async {
+        loop {
+            feed.begins_to_wait().await;
+            while feed.store_waiting() {
+                sleep(WAITING).await;
+            }
+        }
+    };
+    join(missing, waiting).await;
 }

@@ -69,4 +69,6 @@ pub struct SourceState {
     pub last_answer: Option<i64>,
     /// Why something failed last.
     pub last_error: Option<String>,
+    /// Why some of what the source has is not here, if that is so now.
+    pub incomplete: Option<String>,
 }

@@ -23,6 +23,7 @@ impl SourceList for OneSource {
             tags: 3,
             lost: 1,
             last_answer: Some(1_700_000_000_123),
+            incomplete: Some("too many nodes".to_owned()),
             ..SourceState::default()
         }]
     }
@@ -148,6 +149,8 @@ fn supervisors_and_scrapers_get_what_they_ask_for() {
     }
     assert!(metrics.body.ends_with("# EOF\n"));
     let page = plant.get("/");
+    // A log on before the page's script runs would go nowhere.
+    assert!(page.body.contains("id=\"logbutton\" class=\"quiet\" disabled"), "{}", page.body);
     assert!(page.status == 200 && page.head.contains("default-src 'self'"), "{}", page.head);
     let tag = page.head.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap();
     assert_eq!(plant.send("GET", "/", &format!("If-None-Match: {tag}\r\n"), "").status, 304);
@@ -214,18 +217,94 @@ fn nodes_are_browsed_read_and_written_with_the_visitors_rights() {
     }
 }
 
+impl Plant {
+    /// A stream of values.
+    fn live(&self) -> TcpStream {
+        let body = json!({ "nodes": ["ns=2;s=Boiler/Temperature", "i=999999"], "interval": 100 }).to_string();
+        let mut stream = self.connect();
+        let request = format!(
+            "POST /api/live HTTP/1.1\r\nHost: localhost\r\nX-CSRF-Token: {}\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            self.csrf(),
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        stream
+    }
+
+    /// Waits until the server has so many subscriptions.
+    fn wait_for_subscriptions(&self, count: u64, patience: Duration) {
+        let end = std::time::Instant::now() + patience;
+        while self.get("/api/server").json()["subscriptionCount"] != json!(count) {
+            assert!(std::time::Instant::now() < end, "there are not {count} subscriptions");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+#[test]
+fn streams_of_browsers_that_are_gone_end_at_once() {
+    let plant = plant(|_| {});
+    let streams: Vec<TcpStream> = (0..5).map(|_| plant.live()).collect();
+    plant.wait_for_subscriptions(5, Duration::from_secs(60));
+    drop(streams);
+    // Before the next comment of 15 seconds fails.
+    plant.wait_for_subscriptions(0, Duration::from_secs(10));
+}
+
+#[test]
+fn values_are_given_once_to_pages_that_want_no_stream() {
+    let plant = plant(|_| {});
+    let token = format!("X-CSRF-Token: {}\r\n", plant.csrf());
+    let nodes = ["ns=2;s=Boiler/Temperature", "i=999999"];
+    let body = json!({ "nodes": nodes, "interval": 100, "once": true }).to_string();
+    let answer = plant.send("POST", "/api/live", &token, &body);
+    assert!(answer.status == 200 && answer.body.contains("[[0,21.5]]"), "{}", answer.body);
+    // Also if there are none.
+    let body = json!({ "nodes": ["i=999999"], "interval": 100, "once": true }).to_string();
+    let answer = plant.send("POST", "/api/live", &token, &body);
+    assert!(answer.status == 200 && answer.body.contains("NodeIdUnknown"), "{}", answer.body);
+    plant.wait_for_subscriptions(0, Duration::from_secs(10));
+}
+
+#[test]
+fn one_address_does_not_keep_others_out() {
+    let plant = plant(|_| {});
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let address = plant.web.address();
+    let from = |last: u8| {
+        let stream = runtime.block_on(async {
+            let socket = tokio::net::TcpSocket::new_v4().unwrap();
+            socket.bind(SocketAddr::from(([127, 0, 0, last], 0))).unwrap();
+            socket.connect(address).await.unwrap().into_std().unwrap()
+        });
+        stream.set_nonblocking(false).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream
+    };
+    // Requests whose bodies do not come: the server waits 30 seconds for each.
+    let head = b"POST /api/login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{";
+    let greedy: Vec<TcpStream> = (0..256)
+        .map(|_| {
+            let mut stream = from(2);
+            stream.write_all(head).unwrap();
+            stream
+        })
+        .collect();
+    let begin = std::time::Instant::now();
+    let mut other = from(3);
+    other.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    other.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(begin.elapsed() < Duration::from_secs(15), "it took {:?}", begin.elapsed());
+    drop(greedy);
+}
+
 #[test]
 fn changes_arrive_as_events() {
     let plant = plant(|_| {});
-    let body = json!({ "nodes": ["ns=2;s=Boiler/Temperature", "i=999999"], "interval": 100 }).to_string();
-    let mut stream = plant.connect();
-    let request = format!(
-        "POST /api/live HTTP/1.1\r\nHost: localhost\r\nX-CSRF-Token: {}\r\nContent-Type: application/json\r\n\
-         Content-Length: {}\r\n\r\n{body}",
-        plant.csrf(),
-        body.len()
-    );
-    stream.write_all(request.as_bytes()).unwrap();
+    let stream = plant.live();
     let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
     let mut next = || -> Value {
         let line = lines.find(|line| line.starts_with("data: ")).unwrap();
@@ -307,6 +386,7 @@ fn administrators_see_where_values_come_from() {
     assert_eq!((&source["name"], &source["tags"], &source["lost"]), (&json!("plc"), &json!(3), &json!(1)));
     assert_eq!(source["lastAnswer"], json!(1_700_000_000_123_i64));
     assert_eq!((&source["isConnected"], &source["lastError"]), (&json!(false), &Value::Null));
+    assert_eq!(source["incomplete"], json!("too many nodes"));
     let destination = &sources["destinations"][0];
     assert_eq!((&destination["name"], &destination["queued"]), (&json!("archive"), &json!(7)));
     assert_eq!((&destination["dropped"], &destination["lastError"]), (&json!(2), &json!("disk full")));

@@ -208,9 +208,10 @@ mod imp {
                 answers: counted.answers,
                 errors: counted.errors,
                 values: counted.values,
-                dropped: counted.dropped,
+                dropped: counted.dropped + counted.replaced,
                 last_answer: counted.last_answer.map(millis),
                 last_error: counted.last_error,
+                incomplete: counted.incomplete,
             }
         }
     }
@@ -228,20 +229,28 @@ mod imp {
         #[derive(Debug)]
         pub(super) struct SourceMetrics(pub(super) Sources);
 
-        const COUNTERS: [Column<Snapshot>; 10] = [
+        const COUNTERS: [Column<Snapshot>; 11] = [
             ("requests", "Requests to the source", |it| it.requests as f64),
             ("answers", "Answers and messages of the source", |it| it.answers as f64),
             ("errors", "Requests and connections that failed", |it| it.errors as f64),
             ("values", "Values stored in tags", |it| it.values as f64),
             ("invalid_values", "Values that do not fit their tag's type", |it| it.invalid as f64),
             ("dropped_values", "Values and messages thrown away", |it| it.dropped as f64),
+            (
+                "replaced_values",
+                "Values replaced by a newer one of their tag before they could be stored",
+                |it| it.replaced as f64,
+            ),
             ("missed_values", "Times that a tag's value did not come in time", |it| it.missed as f64),
             ("writes", "Values written to the source", |it| it.writes as f64),
             ("write_errors", "Values that could not be written", |it| it.write_errors as f64),
             ("connections", "Connections made", |it| it.connections as f64),
         ];
 
-        const GAUGES: [Column<Snapshot>; 4] = [
+        const GAUGES: [Column<Snapshot>; 5] = [
+            ("incomplete", "1 if some of what the source has is not here", |it| {
+                f64::from(u8::from(it.incomplete.is_some()))
+            }),
             ("connected", "1 if the source is connected", |it| f64::from(u8::from(it.is_connected))),
             ("uncertain_tags", "Tags with Uncertain_LastUsableValue", |it| it.uncertain as f64),
             ("lost_tags", "Tags with Bad_NoCommunication", |it| it.lost as f64),

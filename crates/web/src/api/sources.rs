@@ -54,5 +54,6 @@ fn shown(source: SourceState) -> Value {
         "dropped": source.dropped,
         "lastAnswer": source.last_answer,
         "lastError": source.last_error,
+        "incomplete": source.incomplete,
     })
 }

@@ -55,16 +55,12 @@ impl MqttSink {
         for record in &batch.records {
             let topic = self.topic.fill(batch, record, topic_text);
             let payload = self.payload.fill(batch, record, json_text);
-            let brackets = if self.is_list { 2 } else { 0 };
-            if topic.is_empty()
-                || topic.len() > TOPIC_LEN_MAX
-                || payload.len() + brackets > self.publishing.broker.payload_max
-            {
+            let len = payload.len() + if self.is_list { 2 } else { 0 };
+            let most = self.publishing.payload_max(&topic);
+            if topic.is_empty() || topic.len() > TOPIC_LEN_MAX || len > most {
                 found.refused += 1;
-                found.reason = Some(match payload.len() + brackets > self.publishing.broker.payload_max {
-                    true => {
-                        format!("a message of {} bytes is larger than payload_max", payload.len() + brackets)
-                    }
+                found.reason = Some(match len > most {
+                    true => self.publishing.too_large(len, &topic),
                     false => format!("a topic of {} bytes cannot be sent", topic.len()),
                 });
                 continue;
@@ -75,9 +71,7 @@ impl MqttSink {
                 continue;
             }
             let last = open.get(&topic).and_then(|index| found.messages.get_mut(*index));
-            match last
-                .filter(|last| last.payload.len() + payload.len() + 2 <= self.publishing.broker.payload_max)
-            {
+            match last.filter(|last| last.payload.len() + payload.len() + 2 <= most) {
                 Some(last) => {
                     last.payload.push(b',');
                     last.payload.extend_from_slice(payload.as_bytes());
@@ -108,10 +102,10 @@ impl Sink for MqttSink {
     }
 
     fn send<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Result<Taken, Fault>> {
-        let messages = self.messages(batch);
         Box::pin(async move {
             self.publishing.open().await?;
-            self.publishing.send(messages).await
+            // Behind the connection: the broker says how large they may be.
+            self.publishing.send(self.messages(batch)).await
         })
     }
 }
@@ -125,7 +119,11 @@ mod tests {
     use taktwerk_types::{StatusCode, UtcTime};
 
     fn sink(more: &str) -> Result<MqttSink, Mistake> {
-        let text = format!("[[destination]]\nurl = \"mqtt://h\"\n{more}");
+        sink_at("mqtt://h", more)
+    }
+
+    fn sink_at(url: &str, more: &str) -> Result<MqttSink, Mistake> {
+        let text = format!("[[destination]]\nurl = \"{url}\"\n{more}");
         let mut fields = Sections::parse(Path::new("g.toml"), &text).unwrap().destinations.remove(0);
         let settings = DestinationSettings::take(&mut fields, "d".to_owned())?;
         let sink = MqttSink::take(&mut fields, &settings)?;
@@ -184,5 +182,73 @@ mod tests {
         assert!(error.contains("nothing can be sent to this topic"), "{error}");
         let error = sink("url2 = \"\"").err().unwrap().to_string();
         assert!(error.contains("did you mean `url`"), "{error}");
+    }
+
+    /// A broker of MQTT 5 that takes packets of at most so many bytes, and ends the connection at a larger one. Gives its port,
+    /// and the payloads that it has taken.
+    async fn small_broker(packet_max: usize) -> (u16, std::sync::Arc<std::sync::Mutex<Vec<String>>>) {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let taken = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+        let payloads = std::sync::Arc::clone(&taken);
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                'connection: while let Ok(kind) = stream.read_u8().await {
+                    let (mut len, mut shift, mut header) = (0, 0, 1);
+                    loop {
+                        let Ok(byte) = stream.read_u8().await else { break 'connection };
+                        len |= usize::from(byte & 0x7f) << shift;
+                        (shift, header) = (shift + 7, header + 1);
+                        if byte & 0x80 == 0 {
+                            break;
+                        }
+                    }
+                    let mut body = vec![0; len];
+                    if stream.read_exact(&mut body).await.is_err() || header + len > packet_max {
+                        break;
+                    }
+                    let mut answer = vec![0xD0, 0];
+                    match kind >> 4 {
+                        1 => {
+                            answer = vec![0x20, 8, 0, 0, 5, 0x27];
+                            answer.extend((packet_max as u32).to_be_bytes());
+                        }
+                        3 => {
+                            let topic = usize::from(u16::from_be_bytes([body[0], body[1]]));
+                            answer = vec![0x40, 2, body[2 + topic], body[3 + topic]];
+                            let payload = body[2 + topic + 3..].to_vec();
+                            payloads.lock().unwrap().push(String::from_utf8(payload).unwrap());
+                        }
+                        _ => {}
+                    }
+                    if stream.write_all(&answer).await.is_err() {
+                        break;
+                    }
+                }
+            }
+        });
+        (port, taken)
+    }
+
+    #[tokio::test]
+    async fn messages_are_as_large_as_the_broker_takes_and_what_is_larger_alone_is_refused() {
+        let long = "x".repeat(150);
+        let values: Vec<(String, String)> = (0..30)
+            .map(|at| ("L".to_owned(), if at == 10 { long.clone() } else { format!("value {at:03}") }))
+            .collect();
+        let values: Vec<(&str, &str)> = values.iter().map(|(tag, value)| (&**tag, &**value)).collect();
+        let batch = batch(&values);
+        for list in ["true", "false"] {
+            let (port, taken) = small_broker(120).await;
+            let more = format!("payload = '{{value}}'\nversion = \"5\"\nlist = {list}\n");
+            let mut sink = sink_at(&format!("mqtt://127.0.0.1:{port}"), &more).unwrap();
+            let answer = sink.send(&batch).await.unwrap();
+            assert_eq!(answer.refused, 1, "{answer:?}");
+            assert!(answer.reason.unwrap().contains("that the broker takes"));
+            let taken = taken.lock().unwrap().concat();
+            let count = (0..30).filter(|at| taken.contains(&format!("value {at:03}"))).count();
+            assert!(count == 29 && !taken.contains(&long), "{taken}");
+        }
     }
 }

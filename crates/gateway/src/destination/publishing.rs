@@ -3,7 +3,7 @@
 use super::Taken;
 use crate::fault::Fault;
 use crate::mqtt::Broker;
-use crate::mqtt::client::{Answer, Client, Connection, Incoming};
+use crate::mqtt::client::{Answer, Client, Connection, Incoming, payload_room};
 use core::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -13,6 +13,8 @@ pub(super) struct Publishing {
     pub(super) broker: Broker,
     deadline: Duration,
     link: Option<Link>,
+    /// How large packets for the broker may be, as it said last.
+    packet_max: Option<usize>,
 }
 
 /// A connection that is up. A task of its own asks for its events, so that it is kept alive while nothing is sent.
@@ -48,7 +50,7 @@ pub(super) struct Messages {
 
 impl Publishing {
     pub(super) fn new(broker: Broker, deadline: Duration) -> Self {
-        Self { broker, deadline, link: None }
+        Self { broker, deadline, link: None, packet_max: None }
     }
 
     /// Connects if there is no connection. Says whether it did.
@@ -66,10 +68,26 @@ impl Publishing {
         Ok(true)
     }
 
-    async fn connect(&self) -> Result<Link, Fault> {
+    /// Longest payload for a topic: by the settings, and as the broker said when there was a connection.
+    pub(super) fn payload_max(&self, topic: &str) -> usize {
+        self.broker.payload_max.min(payload_room(self.packet_max, topic))
+    }
+
+    /// Why a payload is too large.
+    pub(super) fn too_large(&self, len: usize, topic: &str) -> String {
+        match payload_room(self.packet_max, topic) {
+            room if room < self.broker.payload_max => {
+                format!("a message of {len} bytes is larger than the {room} bytes that the broker takes")
+            }
+            _ => format!("a message of {len} bytes is larger than payload_max"),
+        }
+    }
+
+    async fn connect(&mut self) -> Result<Link, Fault> {
         let target = self.broker.target();
         let Connection { client, mut events } = Connection::new(&self.broker, self.deadline, 0)?;
         while events.next(&target).await? != Incoming::Connected {}
+        self.packet_max = events.packet_max();
         let (sender, answers) = mpsc::unbounded_channel();
         let task = tokio::spawn(async move {
             loop {

@@ -69,8 +69,18 @@ pub enum Client {
 pub enum Events {
     /// MQTT 3.1.1
     V4(Box<rumqttc::EventLoop>),
-    /// MQTT 5
-    V5(Box<v5::EventLoop>),
+    /// MQTT 5, and how large packets for this broker may be (MQTT 5 §3.2.2.3.6).
+    V5(Box<v5::EventLoop>, Option<u32>),
+}
+
+/// Bytes of a PUBLISH besides topic and payload, at most: its type, its length, the length of the topic, an id, and the length
+/// of no properties (MQTT 5 §3.3).
+const PUBLISH_LEN: usize = 1 + 4 + 2 + 2 + 1;
+
+/// Longest payload for a topic in packets of at most so many bytes.
+#[must_use]
+pub fn payload_room(packet_max: Option<usize>, topic: &str) -> usize {
+    packet_max.map_or(usize::MAX, |most| most.saturating_sub(PUBLISH_LEN + topic.len()))
 }
 
 impl Connection {
@@ -120,7 +130,7 @@ impl Connection {
                 options.set_last_will(v5::mqttbytes::v5::LastWill::new(topic, payload, qos, retain, None));
             }
             let (client, events) = v5::AsyncClient::new(options, requests);
-            Self { client: Client::V5(client), events: Events::V5(Box::new(events)) }
+            Self { client: Client::V5(client), events: Events::V5(Box::new(events), None) }
         } else {
             let mut options = rumqttc::MqttOptions::new(&mqtt.client_id, &mqtt.host, mqtt.port);
             options.set_keep_alive(mqtt.keep_alive).set_clean_session(true);
@@ -152,6 +162,15 @@ impl Connection {
 }
 
 impl Events {
+    /// How large packets for the broker may be, if it has said so. Known when there is a connection.
+    #[must_use]
+    pub fn packet_max(&self) -> Option<usize> {
+        match self {
+            Self::V4(_) => None,
+            Self::V5(_, most) => most.map(|most| usize::try_from(most).unwrap_or(usize::MAX)),
+        }
+    }
+
     /// What comes next.
     ///
     /// # Errors
@@ -181,11 +200,14 @@ impl Events {
                     Err(error) => Err(explained(target, &error.to_string())),
                 }
             }
-            Self::V5(events) => {
+            Self::V5(events, packet_max) => {
                 use v5::Event;
                 use v5::mqttbytes::v5::{Packet, SubscribeReasonCode};
                 match events.poll().await {
-                    Ok(Event::Incoming(Packet::ConnAck(_))) => Ok(Incoming::Connected),
+                    Ok(Event::Incoming(Packet::ConnAck(answer))) => {
+                        *packet_max = answer.properties.and_then(|it| it.max_packet_size);
+                        Ok(Incoming::Connected)
+                    }
                     Ok(Event::Incoming(Packet::Publish(publish))) => {
                         let topic = String::from_utf8_lossy(&publish.topic).into_owned();
                         Ok(Incoming::Message(topic, publish.payload))
@@ -288,4 +310,25 @@ fn explained(target: &str, error: &str) -> Fault {
         text => crate::tls::advice(text).unwrap_or(text),
     };
     Fault::other(target, advice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use v5::mqttbytes::QoS;
+    use v5::mqttbytes::v5::Publish;
+
+    #[test]
+    fn the_largest_payload_fits_into_a_packet() {
+        assert_eq!((payload_room(None, "a"), payload_room(Some(5), "a/b")), (usize::MAX, 0));
+        for most in [40, 200, 20_000, 70_000] {
+            let topic = "plant/oven";
+            let room = payload_room(Some(most), topic);
+            let mut publish = Publish::new(topic, QoS::AtLeastOnce, vec![0; room], None);
+            publish.pkid = 1;
+            let mut packet = bytes::BytesMut::new();
+            publish.write(&mut packet).unwrap();
+            assert!(packet.len() <= most && packet.len() + 4 > most, "{most}: {}", packet.len());
+        }
+    }
 }

@@ -121,6 +121,7 @@ impl Place<'_> {
             Some(kind) => (Kind::scalar(kind), Kind::scalar(kind).of_json(&json)),
             None => typed(&json),
         };
+        let path: Vec<String> = path.iter().map(|name| escaped(name)).collect();
         let key = (self.index, self.topic.to_owned(), path.join("/"));
         let position = match added.get(&key) {
             Some(position) => *position,
@@ -181,6 +182,11 @@ impl Place<'_> {
     }
 }
 
+/// A name of an object as one level of a path: `/` as `~1` and `~` as `~0` (RFC 6901 §3), so that different names stay different.
+fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
 /// Sends what a client has written.
 fn send(client: &Client, mqtt: &Mqtt, feed: &Feed, write: &Write) {
     let map = mqtt.maps.iter().find(|map| map.position == Some(write.position));
@@ -193,4 +199,43 @@ fn send(client: &Client, mqtt: &Mqtt, feed: &Feed, write: &Write) {
         client.publish(topic, mqtt.qos, *retain, template.replace("{value}", &value))
     });
     feed.statistics().add(if sent { Count::Writes } else { Count::WriteErrors }, 1);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fields::Sections;
+    use crate::plant::Plant;
+    use crate::settings::SourceSettings;
+    use crate::source::Adapter;
+    use std::path::Path;
+    use std::sync::Arc;
+    use taktwerk::Server;
+    use taktwerk_types::NodeId;
+
+    #[test]
+    fn names_with_slashes_become_variables_of_their_own() {
+        let text = "[[source]]\nurl = \"mqtt://h\"\n[[tag]]\nsource = \"mq\"\nname = \"All\"\ntopic = \"t\"\nexpand = true\n";
+        let mut sections = Sections::parse(Path::new("g.toml"), text).unwrap();
+        let settings = SourceSettings::take(&mut sections.sources[0], "mq".to_owned(), None).unwrap();
+        let mut mqtt = Mqtt::take(&mut sections.sources[0], &settings).unwrap();
+        let tag = Tag::take(&mut sections.tags[0]).unwrap();
+        mqtt.add_tag(&tag, &mut sections.tags[0], 0).unwrap();
+        let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+        let (feed, _writes) =
+            Feed::new(settings, Arc::new(Plant::new(server.namespace("urn:test"))), Vec::new());
+        let map = &mqtt.maps[0];
+        let place = Place { index: 0, map, topic: "t", found: &[] };
+        let mut added = HashMap::new();
+        let parts = map.reader.read(br#"{"a":{"b":1},"a/b":2,"a~1b":3}"#);
+        let readings: Vec<_> =
+            parts.into_iter().filter_map(|part| place.reading(part, &feed, &mut added)).collect();
+        feed.deliver(readings);
+        for (name, value) in [("a/b", 1.0), ("a~1b", 2.0), ("a~01b", 3.0)] {
+            let variable = server.space().variable(&NodeId::string(2, format!("mq/All/{name}")));
+            let number = variable.unwrap().get().value.and_then(|value| value.as_f64());
+            assert_eq!(number, Some(value), "{name}");
+        }
+        assert_eq!(feed.statistics().snapshot().errors, 0);
+    }
 }

@@ -116,7 +116,7 @@ impl PubSubSink {
 
     /// The DataSetMessages of a batch: the fields of each. Values of a tag stay in order: each message has at most one.
     fn frames<'a>(&mut self, batch: &'a Batch, found: &mut Messages) -> Vec<Vec<Field<'a>>> {
-        let payload_max = self.publishing.broker.payload_max;
+        let payload_max = self.publishing.payload_max(&self.topic);
         let (around, frame_max) = (self.form.frame_len(), self.form.frame_max(payload_max));
         // A field on its own may be as large as a message.
         let alone_max = payload_max.saturating_sub(self.form.message_len());
@@ -135,7 +135,7 @@ impl PubSubSink {
             if around + bytes.len() > alone_max {
                 let len = self.form.message_len() + around + bytes.len();
                 found.refused += 1;
-                found.reason = Some(format!("a message of {len} bytes is larger than payload_max"));
+                found.reason = Some(self.publishing.too_large(len, &self.topic));
                 continue;
             }
             let next = len + bytes.len() + 1;
@@ -157,7 +157,7 @@ impl PubSubSink {
     fn plain(&mut self, batch: &Batch, found: &mut Messages) -> Vec<Plain> {
         self.data_set.begin();
         let frames = self.frames(batch, found);
-        let payload_max = self.publishing.broker.payload_max;
+        let payload_max = self.publishing.payload_max(&self.topic);
         let version = self.data_set.version();
         let mut messages: Vec<Plain> = Vec::new();
         for fields in frames {
@@ -173,7 +173,7 @@ impl PubSubSink {
                 self.has_told = true;
                 tracing::warn!(
                     publisher = self.form.publisher_id,
-                    "a key frame is larger than payload_max: delta frames are sent instead"
+                    "a key frame is larger than a message may be: delta frames are sent instead"
                 );
             }
             let frame = key_frame.filter(is_small).unwrap_or_else(|| {
@@ -210,14 +210,13 @@ impl PubSubSink {
         }
         if self.form.encoding == Encoding::Uadp && !self.data_set.is_announced() && !plain.is_empty() {
             let payload = self.announce().await?;
-            let payload_max = self.publishing.broker.payload_max;
-            if payload.len() > payload_max {
+            if payload.len() > self.publishing.payload_max(&self.meta_data_topic) {
                 let reason = format!(
-                    "the metadata of {} fields has {} bytes",
+                    "{} (the metadata of {} fields)",
+                    self.publishing.too_large(payload.len(), &self.meta_data_topic),
                     self.data_set.fields.len(),
-                    payload.len()
                 );
-                let hint = "set a larger payload_max, or split the tags into several destinations";
+                let hint = "let it be larger, or split the tags into several destinations";
                 return Err(Fault::other(self.describe(), format!("{reason}: {hint}")));
             }
             let topic = self.meta_data_topic.clone();

@@ -105,6 +105,11 @@ impl Edge {
         }
     }
 
+    /// The broker has said how large messages to it may be.
+    pub fn limit(&mut self, payload_max: usize) {
+        self.payload_max = payload_max;
+    }
+
     /// Whether it has something to tell.
     #[must_use]
     pub fn has_tags(&self) -> bool {
@@ -268,7 +273,8 @@ impl Edge {
                 let bare = Metric { value: Some(encoded), ..Metric::default() };
                 let size = framed(&bare) + record.tag.len() + OVERHEAD;
                 if size > self.payload_max / 4 {
-                    let reason = "larger than a quarter of payload_max; set that to more";
+                    let reason =
+                        "larger than a quarter of payload_max or of what the broker takes; set that to more";
                     return Err(format!("{}: a value of {size} bytes is {reason}", record.tag));
                 }
                 datatype

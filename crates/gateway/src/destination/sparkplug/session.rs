@@ -4,7 +4,7 @@ use super::edge::{Edge, Message, Told};
 use crate::destination::{Batch, Taken};
 use crate::fault::Fault;
 use crate::mqtt::Broker;
-use crate::mqtt::client::{Client, Connection, Incoming, Will};
+use crate::mqtt::client::{Client, Connection, Incoming, Will, payload_room};
 use crate::pause::jitter;
 use crate::sparkplug::elements::are_few;
 use crate::sparkplug::payload::{Payload, Value};
@@ -18,6 +18,8 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// How long the state of the primary host may take to come. Brokers send what they keep at once.
 const STATE: Duration = Duration::from_secs(2);
+/// Longest topic that data is made for. Longer ones may be refused.
+const TOPIC_LEN: usize = 300;
 /// Least time between births that are asked for. One answers all that asked before it.
 const BIRTH_PAUSE: Duration = Duration::from_secs(1);
 
@@ -91,6 +93,10 @@ async fn session(
         Ok(connected) => connected?,
     }
     let commands = node.edge().topic("NCMD", None);
+    // Topics differ in the name of the device.
+    let packet_max = events.packet_max();
+    let payload_max = node.broker.payload_max.min(payload_room(packet_max, &"x".repeat(TOPIC_LEN)));
+    node.edge().limit(payload_max);
     // Nobody sends to this topic; see the module.
     let marker = format!("{commands}/taktwerk");
     let state = node.primary_host.as_ref().map(|host| format!("spBv1.0/STATE/{host}"));
@@ -106,6 +112,7 @@ async fn session(
         births: Births::default(),
         is_marked: false,
         taken: None,
+        packet_max,
     };
     let mut host = Host { is_needed: state.is_some(), is_online: false, until: Instant::now() + STATE };
     if host.is_ready() && node.edge().has_tags() {
@@ -218,6 +225,8 @@ struct Talk<'a> {
     is_marked: bool,
     /// What is answered when the marker has come back.
     taken: Option<Taken>,
+    /// How large packets for the broker may be.
+    packet_max: Option<usize>,
 }
 
 impl Talk<'_> {
@@ -234,12 +243,16 @@ impl Talk<'_> {
     }
 
     fn add(&mut self, messages: Vec<Message>) -> Result<(), Fault> {
-        let most = self.node.broker.payload_max;
-        if let Some(large) = messages.iter().find(|message| message.payload.len() > most) {
+        let most = |message: &Message| {
+            self.node.broker.payload_max.min(payload_room(self.packet_max, &message.topic))
+        };
+        if let Some(large) = messages.iter().find(|message| message.payload.len() > most(message)) {
             let reason = format!(
-                "a message to {} has {} bytes; set payload_max to more, or device_levels so that devices have fewer tags",
+                "a message to {} has {} bytes, more than {}; let payload_max and the broker's packets be larger, or set \
+                 device_levels so that devices have fewer tags",
                 large.topic,
-                large.payload.len()
+                large.payload.len(),
+                most(large)
             );
             return Err(Fault::other(self.node.broker.target(), reason));
         }

@@ -3,6 +3,7 @@
 use crate::configuration::{DestinationConfig, GatewayConfig, SourceConfig, TagConfig};
 use crate::destination::Sink;
 use crate::destination::forward::{Destination, DestinationView};
+use crate::destination::nodes::Follower;
 use crate::destination::queue::QueueError;
 use crate::destination::sending::forward;
 use crate::destination::tap::Tap;
@@ -124,6 +125,12 @@ impl PreparedGateway {
         let mut destinations = Vec::new();
         for (destination, sink) in self.destinations {
             runtime.spawn(destination.clone().store());
+            let settings = destination.settings();
+            if !settings.nodes.is_empty() {
+                let follower =
+                    Follower::new(Arc::clone(self.plant.space()), &settings.nodes, &destination.tap());
+                runtime.spawn(follower.run(settings.nodes_every));
+            }
             runtime.spawn(forward(destination.clone(), sink));
             destinations.push(destination);
         }

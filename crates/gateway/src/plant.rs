@@ -221,7 +221,7 @@ impl Plant {
 
     /// The address space.
     #[must_use]
-    pub fn space(&self) -> &AddressSpace {
+    pub fn space(&self) -> &Arc<AddressSpace> {
         self.namespace.space()
     }
 

@@ -47,6 +47,7 @@ fn destinations(path: &Path, config: &GatewayConfig, warnings: &mut Vec<Mistake>
     for destination in &config.destinations {
         let placed = config.sources.iter().flat_map(|source| &source.tags);
         let names = placed.map(|it| it.tag.full_name()).filter(|name| destination.settings.takes(name));
+        let names = names.chain(destination.settings.nodes.iter().map(|field| field.name.to_string()));
         if let Some(Concern { key, problem, hint }) = destination.sink.review(&names.collect::<Vec<_>>()) {
             let (path, line, key) = (path.to_owned(), destination.line, key.to_owned());
             warnings.push(Mistake { path, line, key, problem, hint });

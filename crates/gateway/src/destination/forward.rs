@@ -126,7 +126,7 @@ impl Destination {
         }
     }
 
-    pub(super) fn settings(&self) -> &DestinationSettings {
+    pub(crate) fn settings(&self) -> &DestinationSettings {
         &self.0.settings
     }
 

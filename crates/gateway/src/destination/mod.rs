@@ -1,6 +1,7 @@
 //! Destinations: where values of tags are sent, stored on disk until the destination has confirmed them.
 //!
-//! - [`block`]: values as they are stored; [`tap`]: collects values from the feeds; [`pattern`]: which tags;
+//! - [`block`]: values as they are stored; [`tap`]: collects values from the feeds; [`pattern`]: which tags; [`nodes`]: variables
+//!   of other nodes;
 //! - [`queue`]: the queue on disk, `parked`: what waits in it for single variables; [`forward`]: from the tap to the queue;
 //!   [`sending`]: from the queue to the destination; [`counters`]: what is counted;
 //! - [`settings`]: what every destination has; [`template`]: texts with placeholders;
@@ -19,6 +20,7 @@ pub mod kafka;
 pub mod mqtt;
 #[cfg(feature = "nats")]
 pub mod nats;
+pub mod nodes;
 pub mod opcua;
 mod parked;
 #[cfg(feature = "parquet")]

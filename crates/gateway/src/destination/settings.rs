@@ -1,5 +1,6 @@
 //! What every destination has, of whatever kind.
 
+use super::nodes::NodeField;
 use super::pattern::{self, Pattern};
 use super::queue::{QueueLimits, WhenFull};
 use crate::fields::{Fields, Mistake};
@@ -15,6 +16,10 @@ pub struct DestinationSettings {
     pub include: Vec<Pattern>,
     /// Tags that it does not get.
     pub exclude: Vec<Pattern>,
+    /// Variables of the address space that it gets.
+    pub nodes: Vec<NodeField>,
+    /// How often those are looked at.
+    pub nodes_every: Duration,
     /// Whether it gets values that are like the last one, too.
     pub every: bool,
     /// The file of its queue.
@@ -48,11 +53,23 @@ impl DestinationSettings {
         let patterns = |texts: Option<Vec<String>>| {
             texts.unwrap_or_default().iter().map(|text| Pattern::new(text)).collect()
         };
+        let nodes = NodeField::take(fields)?;
+        let include = patterns(fields.texts("tags")?);
+        let mut exclude: Vec<Pattern> = patterns(fields.texts("except")?);
+        // A destination of nodes gets the tags that it names.
+        if !nodes.is_empty() && include.is_empty() {
+            exclude.push(Pattern::new("**"));
+        }
         let queue = fields.text("queue")?.unwrap_or_else(|| format!("{name}.queue.db"));
         let full = [("drop-oldest", WhenFull::DropOldest), ("drop-newest", WhenFull::DropNewest)];
         Ok(Self {
-            include: patterns(fields.texts("tags")?),
-            exclude: patterns(fields.texts("except")?),
+            include,
+            exclude,
+            nodes,
+            nodes_every: fields
+                .span("fields_interval")?
+                .unwrap_or(Duration::from_secs(1))
+                .clamp(Duration::from_millis(10), Duration::from_secs(3600)),
             every: fields.word("values", &[("changes", false), ("all", true)])?.unwrap_or(false),
             queue: fields.path().parent().map(|folder| folder.join(&queue)).unwrap_or_else(|| queue.into()),
             limits: QueueLimits {

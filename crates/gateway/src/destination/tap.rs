@@ -52,11 +52,17 @@ impl Tap {
         if !pattern::takes(&tap.include, &tap.exclude, name) {
             return None;
         }
+        Some(Self::add(tap))
+    }
+
+    /// A place for what is wanted in any case.
+    #[must_use]
+    pub fn add(tap: &Arc<Self>) -> Tapped {
         let mut waiting = tap.lock();
         let id = waiting.tags;
         waiting.tags += 1;
         drop(waiting);
-        Some(Tapped { tap: Arc::clone(tap), id })
+        Tapped { tap: Arc::clone(tap), id }
     }
 
     /// Takes what was collected.

@@ -29,6 +29,8 @@ fn settings(queue: &Path) -> DestinationSettings {
         name: "d".to_owned(),
         include: Vec::new(),
         exclude: Vec::new(),
+        nodes: Vec::new(),
+        nodes_every: Duration::from_secs(1),
         every: true,
         queue: queue.to_owned(),
         limits: QueueLimits {

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use taktwerk_nodeset::TypeDictionary;
 use taktwerk_server::space::AddressSpace;
 use taktwerk_server::space::import::{ImportError, Importer};
-use taktwerk_types::NodeId;
+use taktwerk_types::{NodeId, QualifiedName};
 
 /// Nodes of types of all other servers together.
 pub const NODES_MAX: usize = 100_000;
@@ -40,6 +40,24 @@ pub struct Learnt {
     pub forms: HashMap<NodeId, Form>,
     /// The encodings of structures that mean the same on every server.
     pub encodings: HashSet<NodeId>,
+    /// The variables that ObjectTypes declare.
+    pub members: HashMap<NodeId, Vec<QualifiedName>>,
+}
+
+impl Learnt {
+    /// The nodes that were looked at among some, and what they need.
+    fn reached(&self, mut next: Vec<NodeId>) -> HashSet<NodeId> {
+        let mut reached: HashSet<NodeId> = HashSet::new();
+        while let Some(node) = next.pop() {
+            if let Some(needs) = self.nodes.get(&node)
+                && !reached.contains(&node)
+            {
+                next.extend(needs.iter().filter(|need| !reached.contains(need)).cloned());
+                reached.insert(node);
+            }
+        }
+        reached
+    }
 }
 
 /// The types of other servers. Several sources may have them: they stay as long as a source or a node of the gateway uses
@@ -131,6 +149,16 @@ impl Catalogue {
         self.lock().learnt.encodings.clone()
     }
 
+    /// The variables that ObjectTypes declare which a source uses, in the order of the types.
+    #[must_use]
+    pub fn members(&self, source: &str) -> Vec<(NodeId, QualifiedName)> {
+        let state = self.lock();
+        let used = state.used.get(source).into_iter().flatten().cloned().collect();
+        let reached: BTreeSet<NodeId> = state.learnt.reached(used).into_iter().collect();
+        let names = reached.into_iter().filter_map(|node| Some((state.learnt.members.get(&node)?, node)));
+        names.flat_map(|(names, node)| names.iter().map(move |name| (node.clone(), name.clone()))).collect()
+    }
+
     /// Adds the nodes of a NodeSet, some at a time, and what was learnt of them. It blocks for as long as that takes.
     ///
     /// # Errors
@@ -155,6 +183,7 @@ impl Catalogue {
         state.learnt.nodes.extend(learnt.nodes);
         state.learnt.forms.extend(learnt.forms);
         state.learnt.encodings.extend(learnt.encodings);
+        state.learnt.members.extend(learnt.members);
         Ok(())
     }
 
@@ -176,21 +205,14 @@ impl Catalogue {
             return 0;
         }
         next.extend(state.used.values().flatten().cloned());
-        let mut reached: HashSet<NodeId> = HashSet::new();
-        while let Some(node) = next.pop() {
-            if let Some(needs) = state.learnt.nodes.get(&node)
-                && !reached.contains(&node)
-            {
-                next.extend(needs.iter().filter(|need| !reached.contains(need)).cloned());
-                reached.insert(node);
-            }
-        }
+        let reached = state.learnt.reached(next);
         let gone: BTreeSet<NodeId> =
             state.learnt.nodes.keys().filter(|node| !reached.contains(*node)).cloned().collect();
         let learnt = &mut state.learnt;
         learnt.nodes.retain(|node, _| reached.contains(node));
         learnt.forms.retain(|node, _| reached.contains(node));
         learnt.encodings.retain(|node| reached.contains(node));
+        learnt.members.retain(|node, _| reached.contains(node));
         drop(state);
         if gone.is_empty() { 0 } else { importer.remove(space, &gone, taktwerk_net::clock::wall()) }
     }

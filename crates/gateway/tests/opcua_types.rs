@@ -8,12 +8,13 @@ use stand::{MS, Stand};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use taktwerk::client::{Attribute, BrowseOptions};
+use taktwerk::event::FieldName;
 use taktwerk::schema::dynamic::{DynamicStructure, DynamicValue};
 use taktwerk::schema::ids::reference_type_ids;
-use taktwerk::schema::{BrowseDirection, EnumDefinition};
+use taktwerk::schema::{Argument, BrowseDirection, EnumDefinition};
 use taktwerk::{Client, LocalizedText, RunningServer, Server};
 use taktwerk_gateway::GatewayConfig;
-use taktwerk_types::{ExtensionObject, NodeId, QualifiedName, StatusCode, Variant};
+use taktwerk_types::{ArrayValues, ExtensionObject, NodeId, QualifiedName, StatusCode, Variant};
 use tokio::time::sleep;
 
 const URI: &str = "urn:example:machines";
@@ -155,19 +156,108 @@ async fn events_have_the_type_of_the_mirrored_server() {
     let kind = model(&there, 40).await;
     let press = other.namespace("urn:example:a").node(press).unwrap();
     let mut subscription = stand.client.subscribe(20 * MS).await.unwrap();
-    let query = EventQuery::new().select("EventType").select("Message");
+    let here = expected.namespace_index;
+    let job_there =
+        there.encode(&job(3, &|number| NodeId::numeric(kind.namespace_index, number))).await.unwrap();
+    let query = EventQuery::new()
+        .select("EventType")
+        .select("Message")
+        .select_of(&expected, vec![QualifiedName::new(here, "Order")])
+        .select_of(&expected, vec![QualifiedName::new(here, "Job")]);
     let item = Item::events(NodeId::string(2, "up/Press"), query);
     subscription.monitor_item(item).await.unwrap();
     let end = Instant::now() + Duration::from_secs(20);
     let fields = loop {
         assert!(Instant::now() < end, "{:?}", stand.source("up"));
-        press.event(kind.clone()).message("Job done").emit();
+        let name = |name: &str| FieldName::new(&[QualifiedName::new(kind.namespace_index, name)]);
+        let event = press.event(kind.clone()).message("Job done").field(name("Order"), "A-7");
+        event.field(name("Job"), job_there.clone()).emit();
         if let Ok(Some(Update::Event(_, fields))) = tokio::time::timeout(200 * MS, subscription.next()).await
         {
             break fields;
         }
     };
-    assert_eq!(fields, [Variant::from(expected), LocalizedText::from("Job done").into()]);
+    let [kind, message, order, done] = fields.try_into().unwrap();
+    assert_eq!((kind, message), (Variant::from(expected), LocalizedText::from("Job done").into()));
+    // The fields of its own, structures with the ids that they have here.
+    assert_eq!(order, Variant::from("A-7"));
+    let done = stand.client.decode(&structure(Some(done))).await.unwrap();
+    assert_eq!(done, job(3, &|number| NodeId::numeric(here, number)));
+    stand.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn methods_take_and_give_structures_of_the_mirrored_server() {
+    let other = machines();
+    let there = Client::connect(&other.url()).await.unwrap();
+    let origin = model(&there, 0).await.namespace_index;
+    let press = other.namespace("urn:example:a").node(NodeId::numeric(origin, 101)).unwrap();
+    let argument = |name: &str, number| Argument {
+        name: name.into(),
+        data_type: NodeId::numeric(origin, number),
+        value_rank: -1,
+        ..Argument::default()
+    };
+    // One gives back what it is given; the other takes a structure with the id of a node.
+    let (takes, gives) = (argument("Job", 3), argument("Same", 3));
+    let run = press.method("Run");
+    run.dynamic_handler(vec![takes], vec![gives], |_, inputs| async move { Ok(inputs) }).unwrap();
+    let link = press.method("Follow");
+    link.dynamic_handler(vec![argument("Link", 7)], vec![], |_, _| async move { Ok(Vec::new()) }).unwrap();
+    let stand = Stand::new(&source(&other)).await;
+    stand.value("up/Press/Mode", 1i32).await;
+    stand.until_there("up/Press/Run").await;
+    let index = model(&stand.client, 0).await.namespace_index;
+    let own = |number| NodeId::numeric(index, number);
+    let object = stand.client.encode(&job(4, &own)).await.unwrap();
+    let at = |name: &str| NodeId::string(2, name);
+    let call = stand.client.call_variants(at("up/Press"), at("up/Press/Run"), vec![object.into()]);
+    let [same] = call.await.unwrap().try_into().unwrap();
+    let same = structure(Some(same));
+    assert_eq!(same.type_id, own(4));
+    assert_eq!(stand.client.decode(&same).await.unwrap(), job(4, &own));
+    // Clients see the type of the argument.
+    let inputs = stand.client.find(at("up/Press/Run"), "InputArguments").await.unwrap();
+    let inputs = stand.client.read(inputs).await.unwrap().value.unwrap();
+    let ArrayValues::ExtensionObject(inputs) = &inputs.as_array().unwrap().values else {
+        panic!("{inputs:?}")
+    };
+    assert_eq!(inputs[0].decode::<Argument>().unwrap().data_type, own(3));
+    let missing = stand.client.read_attribute(at("up/Press/Follow"), Attribute::BrowseName).await.unwrap();
+    assert_eq!(missing.status(), StatusCode::BAD_NODE_ID_UNKNOWN);
+    stand.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn references_between_mirrored_nodes_are_here_too() {
+    let other = machines();
+    let there = Client::connect(&other.url()).await.unwrap();
+    let origin = model(&there, 0).await.namespace_index;
+    let node = |number| other.namespace("urn:example:a").node(NodeId::numeric(origin, number)).unwrap();
+    let robot = node(100).object("Robot").add().unwrap();
+    robot.variable("Speed", 1.5).add().unwrap();
+    robot.refers_to(NodeId::numeric(origin, 50), &node(101)).unwrap();
+    robot.refers_to(NodeId::numeric(0, reference_type_ids::ORGANIZES), &node(102)).unwrap();
+    let stand = Stand::new(&source(&other)).await;
+    stand.value("up/Robot/Speed", 1.5).await;
+    let index = model(&stand.client, 0).await.namespace_index;
+    let at = |name: &str| NodeId::string(2, name);
+    let feeds = NodeId::numeric(index, 50);
+    for (from, kind, direction, expected) in [
+        ("up/Robot", feeds.clone(), BrowseDirection::FORWARD, "up/Press"),
+        ("up/Press", feeds, BrowseDirection::INVERSE, "up/Robot"),
+        (
+            "up/Robot",
+            NodeId::numeric(0, reference_type_ids::ORGANIZES),
+            BrowseDirection::FORWARD,
+            "up/Press/Mode",
+        ),
+    ] {
+        let options = BrowseOptions { direction, reference_type: kind, ..BrowseOptions::default() };
+        let found = stand.client.browse_with(at(from), &options).await.unwrap();
+        assert!(found.iter().any(|found| found.node_id.local() == Some(&at(expected))), "{from}: {found:?}");
+    }
+    assert_eq!(stand.source("up").statistics.errors, 0);
     stand.end().await;
 }
 

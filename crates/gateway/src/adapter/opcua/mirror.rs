@@ -1,5 +1,7 @@
 //! What there is below a node of another server.
 
+use super::budget::{Budget, browse, read};
+use super::relations::{Link, related};
 use crate::fault::Fault;
 use crate::opcua::kind_of;
 use crate::plant::Signature;
@@ -83,8 +85,12 @@ pub(super) struct Subtree {
     pub(super) methods: Vec<Method>,
     /// The objects with the names from the root to them; the root has none.
     pub(super) objects: Vec<Object>,
-    /// Whether there was more than was wanted.
+    /// Whether there was more than was wanted. What the budget has left out is not counted.
     pub(super) is_cut: bool,
+    /// The supertypes of the types of arguments.
+    pub(super) bases: Bases,
+    /// References between its nodes, besides those that make the tree.
+    pub(super) links: Vec<Link>,
 }
 
 /// A method of an object of the other server.
@@ -104,8 +110,8 @@ pub(super) async fn subtree(
     client: &Client,
     target: &str,
     root: NodeId,
-    depth_max: usize,
-    most: usize,
+    (depth_max, most): (usize, usize),
+    budget: &mut Budget,
 ) -> Result<Subtree, Fault> {
     let fail = |error: taktwerk::client::Error| Fault::other(target, error);
     let mut seen: Vec<Seen> = Vec::new();
@@ -115,14 +121,15 @@ pub(super) async fn subtree(
     // The variable above, for properties; the path.
     let mut level: Vec<(NodeId, Option<usize>, Vec<String>)> = vec![(root, None, Vec::new())];
     let mut is_cut = false;
+    let mut links: Vec<Link> = Vec::new();
     let visited_max = most.saturating_mul(VISITED_MAX.0).saturating_add(VISITED_MAX.1);
     for _ in 0..depth_max {
         let mut next = Vec::new();
         for part in level.chunks(BROWSE_MAX) {
-            let nodes = part.iter().map(|(node, ..)| node.clone());
-            let results = client.browse_many(nodes, &BrowseOptions::default()).await.map_err(fail)?;
-            for ((parent, above, path), result) in part.iter().zip(results) {
-                for reference in result.unwrap_or_default() {
+            let nodes = part.iter().map(|(node, ..)| node.clone()).collect();
+            let results = browse(client, nodes, &BrowseOptions::default(), budget).await.map_err(fail)?;
+            for ((parent, above, path), references) in part.iter().zip(results) {
+                for reference in references {
                     let Some(node) = reference.node_id.local().cloned() else { continue };
                     let name = name_of(reference.browse_name.name.as_str());
                     let type_definition = reference.type_definition.local().cloned().unwrap_or_default();
@@ -145,7 +152,10 @@ pub(super) async fn subtree(
                         }
                         continue;
                     }
+                    // It has several nodes above it.
                     if visited.contains(&node) {
+                        let (source, kind) = (parent.clone(), reference.reference_type_id);
+                        links.push(Link { source, kind, target: node });
                         continue;
                     }
                     // Objects are limited too: a server may go on telling of new ones.
@@ -153,9 +163,13 @@ pub(super) async fn subtree(
                         is_cut = true;
                         continue;
                     }
-                    visited.insert(node.clone());
                     let mut path = path.clone();
                     path.push(name);
+                    // A path is as long as the server makes it.
+                    if !budget.take(path.iter().map(|name| name.len() + 24).sum()) {
+                        continue;
+                    }
+                    visited.insert(node.clone());
                     match reference.node_class {
                         NodeClass::OBJECT => {
                             objects.push(Object { node: node.clone(), path: path.clone(), nature });
@@ -176,9 +190,13 @@ pub(super) async fn subtree(
         }
         level = next;
     }
-    let variables = describe(client, seen).await.map_err(fail)?;
-    let methods = sign(client, methods).await.map_err(fail)?;
-    Ok(Subtree { variables, methods, objects, is_cut })
+    let variables = describe(client, seen, budget).await.map_err(fail)?;
+    let mut bases = Bases::default();
+    let methods = sign(client, methods, &mut bases, budget).await.map_err(fail)?;
+    let nodes = objects.iter().map(|it| &it.node).chain(variables.iter().map(|it| &it.node));
+    let nodes: Vec<NodeId> = nodes.cloned().collect();
+    links.extend(related(client, nodes, &visited, budget).await.map_err(fail)?);
+    Ok(Subtree { variables, methods, objects, is_cut, bases, links })
 }
 
 impl Subtree {
@@ -187,30 +205,44 @@ impl Subtree {
         let of_variables =
             self.variables.iter().flat_map(|found| [&found.data_type, &found.nature.type_definition]);
         let of_objects = self.objects.iter().map(|object| &object.nature.type_definition);
-        of_variables.chain(of_objects).cloned()
+        let signatures = self.methods.iter().map(|method| &method.signature);
+        let arguments = signatures.flat_map(|it| it.inputs.iter().chain(&it.outputs));
+        let of_methods = arguments.map(|argument| &argument.data_type);
+        let of_links = self.links.iter().map(|link| &link.kind);
+        of_variables.chain(of_objects).chain(of_methods).chain(of_links).cloned()
     }
 }
 
-/// Reads the arguments of methods. Methods with arguments that mean something only on their own server are left out.
-async fn sign(client: &Client, methods: Vec<Method>) -> Result<Vec<Method>, taktwerk::client::Error> {
+/// Reads the arguments of methods, and the supertypes of their types. Methods whose arguments cannot be read are left out.
+async fn sign(
+    client: &Client,
+    methods: Vec<Method>,
+    bases: &mut Bases,
+    budget: &mut Budget,
+) -> Result<Vec<Method>, taktwerk::client::Error> {
     let mut found: HashMap<NodeId, Option<Signature>> = HashMap::new();
     let nodes: Vec<NodeId> =
         methods.iter().map(|method| method.node.clone()).collect::<HashSet<_>>().into_iter().collect();
-    let mut bases = Bases::default();
     for part in nodes.chunks(BROWSE_MAX) {
-        let results = client.browse_many(part.iter().cloned(), &BrowseOptions::default()).await?;
-        for (node, result) in part.iter().zip(results) {
+        let results = browse(client, part.to_vec(), &BrowseOptions::default(), budget).await?;
+        if budget.exceeded().is_some() {
+            break;
+        }
+        for (node, references) in part.iter().zip(results) {
             let mut signature = Some(Signature::default());
-            for reference in result.unwrap_or_default() {
+            for reference in references {
                 let Some(property) = reference.node_id.local().cloned() else { continue };
                 let is_input = match reference.browse_name.name.as_str() {
                     "InputArguments" => true,
                     "OutputArguments" => false,
                     _ => continue,
                 };
-                let value = client.read_many([(property, Attribute::Value)]).await?;
-                let arguments = arguments(value.into_iter().next().unwrap_or_default());
-                let arguments = portable(client, &mut bases, arguments).await?;
+                let value = read(client, vec![(property, Attribute::Value)], budget).await?;
+                // Behind the limit nothing is known of them.
+                let arguments = value.into_iter().next().and_then(arguments);
+                for argument in arguments.iter().flatten() {
+                    bases.of(client, &argument.data_type, budget).await?;
+                }
                 signature = signature.zip(arguments).map(|(signature, arguments)| match is_input {
                     true => Signature { inputs: arguments, ..signature },
                     false => Signature { outputs: arguments, ..signature },
@@ -240,24 +272,6 @@ fn arguments(value: DataValue) -> Option<Vec<Argument>> {
     }
 }
 
-/// The arguments with types that this server has.
-async fn portable(
-    client: &Client,
-    bases: &mut Bases,
-    arguments: Option<Vec<Argument>>,
-) -> Result<Option<Vec<Argument>>, taktwerk::client::Error> {
-    let Some(mut arguments) = arguments else { return Ok(None) };
-    for argument in &mut arguments {
-        let base = bases.of(client, &argument.data_type).await?;
-        // Structures and the ids and names of another server mean nothing here; those of namespace 0 do.
-        if base != argument.data_type && base.ns0().is_none_or(|base| matches!(base, 0 | 22)) {
-            return Ok(None);
-        }
-        argument.data_type = base;
-    }
-    Ok(Some(arguments))
-}
-
 /// The nearest supertypes in namespace 0 of types that were asked for.
 #[derive(Debug, Default)]
 pub(super) struct Bases(HashMap<NodeId, NodeId>);
@@ -271,6 +285,7 @@ impl Bases {
         &mut self,
         client: &Client,
         kind: &NodeId,
+        budget: &mut Budget,
     ) -> Result<NodeId, taktwerk::client::Error> {
         if kind.namespace_index == 0 {
             return Ok(kind.clone());
@@ -285,8 +300,8 @@ impl Bases {
         };
         let mut at = kind.clone();
         for _ in 0..SUPERTYPES_MAX {
-            let above = client.browse_many([at.clone()], &options).await?.pop();
-            let above = above.and_then(Result::ok).and_then(|references| references.into_iter().next());
+            let above = browse(client, vec![at.clone()], &options, budget).await?.pop();
+            let above = above.and_then(|references| references.into_iter().next());
             match above.and_then(|above| above.node_id.local().cloned()) {
                 Some(above) if above.namespace_index == 0 => {
                     self.keep(kind, &above);
@@ -298,6 +313,11 @@ impl Bases {
         }
         self.keep(kind, &NodeId::NULL);
         Ok(NodeId::NULL)
+    }
+
+    /// The nearest supertype in namespace 0 of a type that was asked for; null if there is none.
+    pub(super) fn known(&self, kind: &NodeId) -> NodeId {
+        if kind.namespace_index == 0 { kind.clone() } else { self.0.get(kind).cloned().unwrap_or_default() }
     }
 
     /// Remembers a supertype, unless there are too many: then it is asked for again.
@@ -328,17 +348,13 @@ const ATTRIBUTES: [Attribute; 5] = [
     Attribute::ValueRank,
 ];
 
-/// Servers refuse a request without operations.
-async fn read(
+async fn describe(
     client: &Client,
-    wanted: Vec<(NodeId, Attribute)>,
-) -> Result<Vec<DataValue>, taktwerk::client::Error> {
-    if wanted.is_empty() { Ok(Vec::new()) } else { client.read_many(wanted).await }
-}
-
-async fn describe(client: &Client, seen: Vec<Seen>) -> Result<Vec<Found>, taktwerk::client::Error> {
+    seen: Vec<Seen>,
+    budget: &mut Budget,
+) -> Result<Vec<Found>, taktwerk::client::Error> {
     let wanted = seen.iter().flat_map(|seen| ATTRIBUTES.map(|attribute| (seen.node.clone(), attribute)));
-    let values = read(client, wanted.collect()).await?;
+    let values = read(client, wanted.collect(), budget).await?;
     let property = |seen: &Seen, name: &str| seen.properties.get(name).cloned().unwrap_or_default();
     let has_any =
         |seen: &&Seen| ["EURange", "EngineeringUnits"].iter().any(|name| seen.properties.contains_key(*name));
@@ -346,7 +362,7 @@ async fn describe(client: &Client, seen: Vec<Seen>) -> Result<Vec<Found>, taktwe
     let wanted = analog.iter().flat_map(|seen| {
         ["EURange", "EngineeringUnits"].map(|name| (property(seen, name), Attribute::Value))
     });
-    let properties = read(client, wanted.collect()).await?;
+    let properties = read(client, wanted.collect(), budget).await?;
     let analog: HashMap<NodeId, &[DataValue]> =
         analog.iter().map(|seen| seen.node.clone()).zip(properties.chunks(2)).collect();
     let mut found = Vec::new();
@@ -403,6 +419,7 @@ fn structure<T: taktwerk_types::Structure>(value: &DataValue) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::time::Duration;
 
     #[test]
     fn what_a_server_tells_is_limited() {
@@ -427,11 +444,16 @@ mod tests {
         let root = plant.id().clone();
         let server = server.spawn().unwrap();
         let client = Client::connect(&server.url()).await.unwrap();
-        let found = subtree(&client, "plc", root.clone(), 5, 10).await.unwrap();
+        let mut budget = Budget::new(64 << 20, Duration::from_secs(60));
+        let found = subtree(&client, "plc", root.clone(), (5, 10), &mut budget).await.unwrap();
         // The root is one of them.
         assert_eq!((found.objects.len(), found.is_cut), (1040, true));
-        let found = subtree(&client, "plc", root, 5, 200).await.unwrap();
-        assert_eq!((found.objects.len(), found.is_cut), (1501, false));
+        let found = subtree(&client, "plc", root.clone(), (5, 200), &mut budget).await.unwrap();
+        assert_eq!((found.objects.len(), found.is_cut, budget.exceeded()), (1501, false, None));
+        // What fits into the budget is there.
+        let mut budget = Budget::new(250_000, Duration::from_secs(60));
+        let found = subtree(&client, "plc", root, (5, 200), &mut budget).await.unwrap();
+        assert!(budget.exceeded().is_some() && found.objects.len() < 1501);
     }
 
     #[test]

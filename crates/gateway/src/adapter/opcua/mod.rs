@@ -1,15 +1,18 @@
 //! Other OPC UA servers: single nodes, and whole subtrees that are mirrored.
 //!
-//! - `mirror`: which nodes a subtree has and what they are; `session`: one connection with one subscription;
-//!   `passage`: calls and history; `notices`: events and alarms; `offers`: the variables of a server; `types`: the types
+//! - `mirror`: which nodes a subtree has and what they are, `budget`: how much of it is asked; `session`: one connection with one subscription;
+//!   `methods`: what clients can call, `relations`: references between nodes; `passage`: calls and history; `notices`: events and alarms; `offers`: the variables of a server; `types`: the types
 //!   that a mirror needs, `translation`: their ids here and there.
 //!
 //! However many clients the gateway has, the other server sees one session with one subscription.
 
+mod budget;
+mod methods;
 mod mirror;
 mod notices;
 mod offers;
 mod passage;
+mod relations;
 mod session;
 mod translation;
 mod types;
@@ -42,6 +45,8 @@ pub struct OpcUa {
     /// Whether the events and alarms of a mirror are passed on.
     events: bool,
     depth_max: usize,
+    /// Bytes and time for looking at all mirrors.
+    limits: (usize, Duration),
     mirrors: Vec<String>,
     /// Tags that are named one by one: their node, and their position if they have one.
     tags: Vec<(Tag, String, Option<usize>)>,
@@ -72,6 +77,10 @@ impl OpcUa {
             methods: fields.flag("methods")?.unwrap_or(true),
             events: fields.flag("events")?.unwrap_or(true),
             depth_max: fields.integer("depth_max", 1, 100)?.unwrap_or(20) as usize,
+            limits: (
+                (fields.integer("mirror_mb_max", 1, 4096)?.unwrap_or(64) as usize) << 20,
+                fields.span("mirror_within")?.unwrap_or(Duration::from_secs(300)),
+            ),
             mirrors,
             tags: Vec::new(),
             known: HashMap::new(),

@@ -4,11 +4,13 @@
 //! state for those who come later; Acknowledge and Confirm are passed on. Shelving and suppressing stay here: they say what
 //! the operators of this server want to see.
 
+use super::budget::Budget;
 use super::mirror::Bases;
 use super::translation::Translation;
 use crate::fault::Fault;
 use crate::feed::Feed;
 use crate::opcua::address;
+use crate::plant::Plant;
 use std::collections::HashMap;
 use taktwerk::alarms::{Alarm, Method, Operation};
 use taktwerk::client::{Error, Item, Subscription, SubscriptionHandle};
@@ -16,16 +18,38 @@ use taktwerk::{Client, Node};
 use taktwerk_client::EventQuery;
 use taktwerk_client::condition::{ConditionEvent, calls};
 use taktwerk_schema::ids::object_type_ids;
-use taktwerk_server::NewEvent;
-use taktwerk_types::{NodeId, StatusCode, UaString, Variant};
+use taktwerk_server::{FieldName, NewEvent};
+use taktwerk_types::{NodeId, QualifiedName, StatusCode, UaString, Variant};
 
 /// Where all events of a server can be seen.
 const SERVER: NodeId = NodeId::numeric(0, 2253);
 /// The fields of an event that are passed on.
 const FIELDS: [&str; 8] =
     ["EventType", "EventId", "SourceNode", "SourceName", "Time", "Message", "Severity", "ConditionId"];
+/// Fields of own types of events that are passed on.
+const OWN_MAX: usize = 200;
 /// Conditions of one source.
 const CONDITIONS_MAX: usize = 100_000;
+
+/// A field that a type of events of the other server declares.
+#[derive(Debug, Clone)]
+pub(super) struct OwnField {
+    /// The type and the name there.
+    there: (NodeId, QualifiedName),
+    name: FieldName,
+}
+
+/// The fields of the types of events that a source uses.
+pub(super) fn own_fields(plant: &Plant, source: &str, translation: &Translation) -> Vec<OwnField> {
+    let field = |(kind, name): (NodeId, QualifiedName)| {
+        let field = FieldName::new(core::slice::from_ref(&name));
+        // Other ObjectTypes have members, too.
+        plant.space().event_field(&kind, &field)?;
+        let there = (translation.there(&kind)?, translation.name_there(&name)?);
+        Some(OwnField { there, name: field })
+    };
+    plant.catalogue().members(source).into_iter().filter_map(field).take(OWN_MAX).collect()
+}
 
 /// The node here that stands for one there.
 #[derive(Debug, Clone)]
@@ -54,6 +78,8 @@ pub(super) struct Notices {
     places: HashMap<String, Place>,
     bases: Bases,
     conditions: HashMap<String, Relayed>,
+    /// What is asked for of events behind [`FIELDS`].
+    own: Vec<OwnField>,
     /// The number of changes of alarms here when they were looked at last.
     changes: u64,
 }
@@ -71,9 +97,23 @@ impl Notices {
     }
 
     /// Asks for events. A server need not have any.
-    pub(super) async fn subscribe(&mut self, subscription: &Subscription) -> Result<Items, Error> {
-        let query = FIELDS.iter().fold(EventQuery::new(), |query, name| query.select(name));
-        let events = known(subscription.monitor_item(Item::events(SERVER, query)).await)?;
+    pub(super) async fn subscribe(
+        &mut self,
+        subscription: &Subscription,
+        own: Vec<OwnField>,
+    ) -> Result<Items, Error> {
+        let query = || FIELDS.iter().fold(EventQuery::new(), |query, name| query.select(name));
+        let with = |query: EventQuery, field: &OwnField| {
+            query.select_of(&field.there.0, vec![field.there.1.clone()])
+        };
+        let own_query = own.iter().fold(query(), with);
+        let mut events = known(subscription.monitor_item(Item::events(SERVER, own_query)).await)?;
+        self.own = own;
+        if events.is_none() && !self.own.is_empty() {
+            // A server may refuse what it does not know.
+            self.own.clear();
+            events = known(subscription.monitor_item(Item::events(SERVER, query())).await)?;
+        }
         let query = ConditionEvent::query();
         let conditions = match events {
             Some(_) => known(subscription.monitor_item(Item::events(SERVER, query)).await)?,
@@ -103,11 +143,11 @@ impl Notices {
         item: u32,
         fields: &[Variant],
         client: &Client,
-        feed: &Feed,
+        (feed, translation): (&Feed, &Translation),
     ) -> Result<bool, Error> {
         let namespaces = client.namespaces();
         if items.events == Some(item) {
-            self.raise(fields, client, &namespaces, feed).await?;
+            self.raise(fields, client, &namespaces, (feed, translation)).await?;
         } else if items.conditions == Some(item) {
             return Ok(self.relay(ConditionEvent::read(fields), &namespaces, feed));
         }
@@ -119,11 +159,10 @@ impl Notices {
         fields: &[Variant],
         client: &Client,
         namespaces: &[UaString],
-        feed: &Feed,
+        (feed, translation): (&Feed, &Translation),
     ) -> Result<(), Error> {
-        let [kind, id, source, source_name, time, message, severity, condition] = fields else {
-            return Ok(());
-        };
+        let Some((all, own)) = fields.split_first_chunk::<{ FIELDS.len() }>() else { return Ok(()) };
+        let [kind, id, source, source_name, time, message, severity, condition] = all;
         // Conditions come by the other item.
         let is_condition = matches!(condition, Variant::NodeId(id) if !id.is_null());
         let (Variant::NodeId(kind), Variant::NodeId(source), false) = (kind, source, is_condition) else {
@@ -131,14 +170,15 @@ impl Notices {
         };
         let Some(place) = self.places.get(&address(source, namespaces)) else { return Ok(()) };
         let Some(node) = feed.plant().notifier(&place.path, place.is_object) else { return Ok(()) };
-        let here = Translation::new(namespaces, feed.plant()).here(kind);
+        let here = translation.here(kind);
         let mut base = match here.filter(|here| feed.plant().space().contains(here)) {
             Some(here) => here,
-            None => self.bases.of(client, kind).await?,
+            None => self.bases.of(client, kind, &mut Budget::small()).await?,
         };
         if base.is_null() {
             base = NodeId::numeric(0, object_type_ids::BASE_EVENT_TYPE);
         }
+        let kind_here = base.clone();
         let mut event = NewEvent::new(base, node.id().clone());
         if let Variant::ByteString(id) = id {
             event = event.event_id(id.clone());
@@ -154,6 +194,14 @@ impl Notices {
         }
         if let Variant::UInt16(number) = severity {
             event = event.severity(*number);
+        }
+        for (field, value) in self.own.iter().zip(own).filter(|(_, value)| !value.is_empty()) {
+            // What means something on the other server only is left out.
+            if feed.plant().space().event_field(&kind_here, &field.name).is_some()
+                && let Some(value) = translation.argument_here(value.clone())
+            {
+                event = event.field(field.name.clone(), value);
+            }
         }
         feed.plant().raise(event);
         Ok(())

@@ -1,6 +1,7 @@
 //! The variables of a server, for people who write tags.
 
 use super::OpcUa;
+use super::budget::Budget;
 use super::mirror::{self, Found};
 use super::session::connect;
 use crate::fault::Fault;
@@ -27,10 +28,11 @@ pub(super) async fn offers(server: &OpcUa, question: &Question) -> Result<Vec<Of
     let roots = if question.below.is_some() { below.collect() } else { server.mirrors.clone() };
     let roots = if roots.is_empty() { vec![OBJECTS.to_owned()] } else { roots };
     let mut offers: Vec<Offer> = Vec::new();
+    let mut budget = Budget::new(server.limits.0, server.limits.1);
     for root in roots {
         let root = root.to_node_id(&namespaces).map_err(fail)?;
         let most = question.most.saturating_sub(offers.len());
-        let found = mirror::subtree(&client, &target, root, server.depth_max, most).await?;
+        let found = mirror::subtree(&client, &target, root, (server.depth_max, most), &mut budget).await?;
         offers.extend(found.variables.iter().filter_map(|found| offer(found, &namespaces)));
     }
     // The server need not wait for a session that nobody uses.

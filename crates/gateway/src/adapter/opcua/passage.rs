@@ -2,6 +2,7 @@
 //!
 //! Both outlive a connection: while there is none, they are refused at once.
 
+use super::translation::Translation;
 use crate::fault::Fault;
 use crate::opcua::address;
 use core::time::Duration;
@@ -10,7 +11,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use taktwerk::Client;
 use taktwerk::client::{HistoryQuery, HistoryRange, ToNodeId};
 use taktwerk::history::{HistoryStore, HistoryValue, NodeKey, Order, ReadLimit, Span, StoreError};
-use taktwerk_types::{ArrayValues, DataValue, NodeId, StatusCode, UtcTime, Variant};
+use taktwerk_types::{DataValue, NodeId, StatusCode, UtcTime, Variant};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
@@ -22,10 +23,13 @@ const PENDING_MAX: usize = 64;
 /// one, so that one that hangs does not keep anybody from the history that is kept here.
 static READS: Semaphore = Semaphore::const_new(1);
 
+/// A connection, the runtime that it belongs to, and what ids mean on it.
+type Link = (Client, Handle, Arc<Translation>);
+
 /// The way to the other server.
 #[derive(Debug)]
 pub(super) struct Passage {
-    link: RwLock<Option<(Client, Handle)>>,
+    link: RwLock<Option<Link>>,
     pending: Arc<Semaphore>,
 }
 
@@ -37,9 +41,9 @@ impl Default for Passage {
 
 impl Passage {
     /// There is a connection. Called within the runtime of the gateway.
-    pub(super) fn open(&self, client: &Client) {
+    pub(super) fn open(&self, client: &Client, translation: Arc<Translation>) {
         *self.link.write().unwrap_or_else(PoisonError::into_inner) =
-            Some((client.clone(), Handle::current()));
+            Some((client.clone(), Handle::current(), translation));
     }
 
     /// There is none any more.
@@ -47,7 +51,7 @@ impl Passage {
         *self.link.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    fn link(&self) -> Result<(Client, Handle), StatusCode> {
+    fn link(&self) -> Result<Link, StatusCode> {
         let link = self.link.read().unwrap_or_else(PoisonError::into_inner).clone();
         link.ok_or(StatusCode::BAD_NO_COMMUNICATION)
     }
@@ -59,10 +63,9 @@ impl Passage {
         method: &str,
         inputs: Vec<Variant>,
     ) -> Result<Vec<Variant>, StatusCode> {
-        if !inputs.iter().all(is_portable) {
-            return Err(StatusCode::BAD_NOT_SUPPORTED);
-        }
-        let (client, runtime) = self.link()?;
+        let (client, runtime, translation) = self.link()?;
+        let inputs: Option<_> = inputs.into_iter().map(|input| translation.argument_there(input)).collect();
+        let inputs = inputs.ok_or(StatusCode::BAD_NOT_SUPPORTED)?;
         let permit = Arc::clone(&self.pending).try_acquire_owned();
         let permit = permit.map_err(|_| StatusCode::BAD_TOO_MANY_OPERATIONS)?;
         let namespaces = client.namespaces();
@@ -76,7 +79,9 @@ impl Passage {
         });
         let outputs = answer.await.map_err(|_| StatusCode::BAD_NO_COMMUNICATION)?;
         let outputs = outputs.map_err(|error| error.status())?;
-        if outputs.iter().all(is_portable) { Ok(outputs) } else { Err(StatusCode::BAD_NOT_SUPPORTED) }
+        let outputs: Option<_> =
+            outputs.into_iter().map(|output| translation.argument_here(output)).collect();
+        outputs.ok_or(StatusCode::BAD_NOT_SUPPORTED)
     }
 }
 
@@ -103,28 +108,6 @@ impl Drop for Ending {
         self.passage.close();
         let (client, deadline) = (self.client.clone(), self.deadline);
         self.runtime.spawn(async move { timeout(deadline, client.disconnect()).await });
-    }
-}
-
-/// Whether a value means the same on every server.
-fn is_portable(value: &Variant) -> bool {
-    let is_known = |id: &NodeId| id.namespace_index == 0;
-    match value {
-        Variant::NodeId(id) => is_known(id),
-        Variant::ExpandedNodeId(id) => is_known(&id.node_id) && id.server_index == 0,
-        Variant::QualifiedName(name) => name.namespace_index == 0,
-        Variant::ExtensionObject(object) => is_known(&object.type_id),
-        Variant::Array(array) => match &array.values {
-            ArrayValues::NodeId(ids) => ids.iter().all(is_known),
-            ArrayValues::ExpandedNodeId(ids) => {
-                ids.iter().all(|id| is_known(&id.node_id) && id.server_index == 0)
-            }
-            ArrayValues::QualifiedName(names) => names.iter().all(|name| name.namespace_index == 0),
-            ArrayValues::ExtensionObject(objects) => objects.iter().all(|object| is_known(&object.type_id)),
-            ArrayValues::Variant(values) => values.iter().all(is_portable),
-            _ => true,
-        },
-        _ => true,
     }
 }
 
@@ -160,7 +143,7 @@ impl HistoryStore for RemoteHistory {
         }
         let refused = |status: StatusCode, message: String| StoreError { status, message };
         let away = |status| refused(status, "the server that keeps this history is not connected".to_owned());
-        let (client, runtime) = self.passage.link().map_err(away)?;
+        let (client, runtime, _) = self.passage.link().map_err(away)?;
         let _turn = turn()?;
         let permit = Arc::clone(&self.passage.pending).try_acquire_owned().map_err(|_| {
             let message = format!("{PENDING_MAX} requests to the server wait for an answer already");
@@ -256,20 +239,6 @@ mod tests {
     }
 
     #[test]
-    fn values_that_mean_something_on_one_server_only_do_not_pass() {
-        assert!(is_portable(&1.5.into()) && is_portable(&vec![1i32].into()) && is_portable(&"a".into()));
-        assert!(is_portable(&NodeId::numeric(0, 85).into()));
-        assert!(!is_portable(&NodeId::numeric(2, 85).into()));
-        let of_type = |type_id| {
-            let object = taktwerk_types::ExtensionObject { type_id, ..Default::default() };
-            Variant::ExtensionObject(Box::new(object))
-        };
-        assert!(
-            is_portable(&of_type(NodeId::numeric(0, 297))) && !is_portable(&of_type(NodeId::numeric(1, 5)))
-        );
-    }
-
-    #[test]
     fn one_thread_waits_for_other_servers_whichever_they_are() {
         let one = turn().unwrap();
         assert_eq!(turn().unwrap_err().status, StatusCode::BAD_TOO_MANY_OPERATIONS);
@@ -283,7 +252,7 @@ mod tests {
         let server = server.spawn().unwrap();
         let client = Client::connect(&server.url()).await.unwrap();
         let passage = Arc::new(Passage::default());
-        passage.open(&client);
+        passage.open(&client, Arc::default());
         let ending = Ending::new(&passage, &client, Duration::from_secs(10));
         let (begin, begun) = tokio::sync::oneshot::channel();
         let task = tokio::spawn(async move {

@@ -1,16 +1,18 @@
 //! One connection to another server, with one subscription for all tags.
 
 use super::OpcUa;
+use super::budget::Budget;
+use super::methods;
 use super::mirror::{self, Found};
-use super::notices::{Items, Place};
-use super::passage::{self, Ending, RemoteHistory};
+use super::notices::{Items, Place, own_fields};
+use super::passage::{Ending, RemoteHistory};
+use super::relations;
 use super::translation::Translation;
 use super::types;
 use crate::catalogue::Form;
 use crate::fault::Fault;
 use crate::feed::{Feed, Reading, Write, Writes};
 use crate::opcua::{address, kind_of};
-use crate::plant::OnCall;
 use crate::settings::SourceSettings;
 use crate::statistics::Count;
 use crate::tag::{Access, Model, Scaling, Tag};
@@ -119,11 +121,14 @@ async fn serve(
     }
     let passes_events = server.events && !server.mirrors.is_empty();
     let items = match passes_events {
-        true => server.notices.subscribe(&subscription).await.map_err(fail)?,
+        true => {
+            let own = own_fields(feed.plant(), &feed.settings().name, &links.translation);
+            server.notices.subscribe(&subscription, own).await.map_err(fail)?
+        }
         false => Items::default(),
     };
     // Not before: a server that answers but refuses a subscription gives no values.
-    server.passage.open(client);
+    server.passage.open(client, Arc::new(links.translation.clone()));
     feed.connected();
     *is_served = true;
     let (handle, mut updates) = subscription.split();
@@ -173,7 +178,7 @@ async fn serve(
                     feed.deliver(readings);
                 }
                 for (item, fields) in happened {
-                    let taken = server.notices.take(items, item, &fields, client, feed).await;
+                    let taken = server.notices.take(items, item, &fields, client, (feed, &links.translation)).await;
                     is_refresh_wanted |= taken.map_err(fail)?;
                 }
             }
@@ -337,23 +342,28 @@ async fn find(server: &mut OpcUa, client: &Client, feed: &Feed, target: &str) ->
     }
     let learning = feed.plant().catalogue().learning();
     let mut used = HashSet::new();
+    let mut budget = Budget::new(server.limits.0, server.limits.1);
+    let mut incomplete: Option<String> = None;
     for root in server.mirrors.clone() {
         let root = root.to_node_id(&namespaces).map_err(fail)?;
         let most = feed.settings().nodes_max;
-        let found = mirror::subtree(client, target, root, server.depth_max, most).await?;
+        let found = mirror::subtree(client, target, root, (server.depth_max, most), &mut budget).await?;
         feed.statistics().add(Count::Requests, 1);
         if found.is_cut {
             let reason = format!("there are more than nodes_max = {most} variables or methods");
-            feed.failed(&Fault::other(target, reason));
+            feed.failed(&Fault::other(target, &reason));
+            incomplete = Some(reason);
         }
         // Without them, values go on as they are.
-        if let Err(fault) = types::learn(client, target, feed.plant(), found.types()).await {
+        if let Err(fault) = types::learn(client, target, feed.plant(), found.types(), &mut budget).await {
             feed.failed(&fault);
+            incomplete = Some(fault.to_string());
         }
         links.translation = Translation::new(&namespaces, feed.plant()).with_structures(feed.plant());
         used.extend(found.types().filter_map(|kind| links.translation.here(&kind)));
         let own = feed.settings().name.clone();
-        let local = |path: &[String]| core::iter::once(&own).chain(path).cloned().collect();
+        let local =
+            |path: &[String]| -> Vec<String> { core::iter::once(&own).chain(path).cloned().collect() };
         for object in &found.objects {
             let place = Place { path: local(&object.path), is_object: true };
             feed.plant()
@@ -364,13 +374,30 @@ async fn find(server: &mut OpcUa, client: &Client, feed: &Feed, target: &str) ->
             let place = Place { path: local(&variable.path), is_object: false };
             server.notices.place(address(&variable.node, &namespaces), place);
         }
+        let path = |path: &[String]| local(path).join("/");
+        let objects = found.objects.iter().map(|it| (it.node.clone(), path(&it.path)));
+        let variables = found.variables.iter().map(|it| (it.node.clone(), path(&it.path)));
+        let paths: HashMap<NodeId, String> = objects.chain(variables).collect();
         add(server, feed, &namespaces, found.variables, &mut links, target);
         if server.methods {
-            add_methods(server, feed, &namespaces, found.methods, target);
+            methods::add(
+                server,
+                feed,
+                &links.translation,
+                found.methods,
+                &found.bases,
+                (&namespaces, target),
+            );
         }
+        relations::add(&found.links, &paths, feed.plant(), &links.translation);
     }
     feed.plant().catalogue().use_types(&feed.settings().name, used);
     drop(learning);
+    if let Some(reason) = budget.exceeded() {
+        feed.failed(&Fault::other(target, reason));
+        incomplete = Some(reason.to_owned());
+    }
+    feed.statistics().set_incomplete(incomplete);
     let plant = Arc::clone(feed.plant());
     // It has no result but nodes that are gone, and is not waited for.
     drop(tokio::task::spawn_blocking(move || plant.sweep_types()));
@@ -426,38 +453,6 @@ fn add(
                 feed.failed(&Fault::other(target, format!("{}: {error}", variable.path.join("/"))));
             }
         }
-    }
-}
-
-/// Adds methods that are new.
-fn add_methods(
-    server: &mut OpcUa,
-    feed: &Feed,
-    namespaces: &[UaString],
-    found: Vec<mirror::Method>,
-    target: &str,
-) {
-    let mut refused = 0;
-    for method in found {
-        let (object, node) = (address(&method.object, namespaces), address(&method.node, namespaces));
-        if server.known_methods.len() >= feed.settings().nodes_max
-            || !server.known_methods.insert((object.clone(), node.clone()))
-        {
-            continue;
-        }
-        let path: Vec<String> = core::iter::once(feed.settings().name.clone()).chain(method.path).collect();
-        let passage = Arc::clone(&server.passage);
-        let on_call: OnCall = Arc::new(move |inputs| {
-            let (passage, object, node) = (Arc::clone(&passage), object.clone(), node.clone());
-            Box::pin(async move { passage.call(&object, &node, inputs).await })
-        });
-        if feed.add_method(&path, &method.name, method.signature, on_call).is_err() {
-            refused += 1;
-        }
-    }
-    if refused > 0 {
-        feed.statistics().add(Count::Dropped, refused);
-        feed.failed(&passage::left_out(target, refused));
     }
 }
 

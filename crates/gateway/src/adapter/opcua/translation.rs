@@ -8,7 +8,7 @@ use taktwerk_schema::NodeClass;
 use taktwerk_types::{ArrayValues, ExtensionObject, NodeId, QualifiedName, UaString, Variant};
 
 /// Which namespace index of one connection is which here.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Translation {
     /// The index here of each namespace there, if it is registered here.
     here: Vec<Option<u16>>,
@@ -43,7 +43,7 @@ impl Translation {
     }
 
     /// The id that a node has at the other server.
-    fn there(&self, node: &NodeId) -> Option<NodeId> {
+    pub(super) fn there(&self, node: &NodeId) -> Option<NodeId> {
         let index = node.namespace_index;
         let namespace_index = match index {
             0 => 0,
@@ -55,6 +55,12 @@ impl Translation {
     /// A name of the other server as it is here, if its namespace is registered here.
     pub(super) fn name(&self, name: &QualifiedName) -> Option<QualifiedName> {
         Some(QualifiedName::new(self.index_here(name.namespace_index)?, name.name.clone()))
+    }
+
+    /// A name of this server as it is there.
+    pub(super) fn name_there(&self, name: &QualifiedName) -> Option<QualifiedName> {
+        let id = self.there(&NodeId::numeric(name.namespace_index, 0))?;
+        Some(QualifiedName::new(id.namespace_index, name.name.clone()))
     }
 
     /// What a node is here, as far as this server has its types.
@@ -80,12 +86,57 @@ impl Translation {
         structures(value, |encoding| self.here(encoding).filter(|here| self.encodings.contains(here)))
     }
 
+    /// What a call gave, or a field of an event, as it is here; `None` if it means something there only.
+    pub(super) fn argument_here(&self, value: Variant) -> Option<Variant> {
+        argument(value, |encoding| self.here(encoding).filter(|here| self.encodings.contains(here)))
+    }
+
+    /// What a call is given, as it is there; `None` if it means something here only.
+    pub(super) fn argument_there(&self, value: Variant) -> Option<Variant> {
+        argument(value, |encoding| self.encodings.contains(encoding).then(|| self.there(encoding)).flatten())
+    }
+
     /// A value of this server as it is there; `None` if it has a structure that cannot pass.
     pub(super) fn value_there(&self, value: Variant) -> Option<Variant> {
         let pass = |encoding: &NodeId| {
             if self.encodings.contains(encoding) { self.there(encoding) } else { None }
         };
         structures(value, pass)
+    }
+}
+
+/// A value of a call: structures of namespace 0 are the same everywhere, others have other ids of their encodings.
+fn argument(value: Variant, encoding: impl Fn(&NodeId) -> Option<NodeId>) -> Option<Variant> {
+    let has_structures = match &value {
+        Variant::ExtensionObject(_) => true,
+        Variant::Array(array) => matches!(array.values, ArrayValues::ExtensionObject(_)),
+        _ => false,
+    };
+    match has_structures {
+        true => structures(value, |id| if id.namespace_index == 0 { Some(id.clone()) } else { encoding(id) }),
+        false => is_portable(&value).then_some(value),
+    }
+}
+
+/// Whether a value means the same on every server.
+fn is_portable(value: &Variant) -> bool {
+    let is_known = |id: &NodeId| id.namespace_index == 0;
+    match value {
+        Variant::NodeId(id) => is_known(id),
+        Variant::ExpandedNodeId(id) => is_known(&id.node_id) && id.server_index == 0,
+        Variant::QualifiedName(name) => name.namespace_index == 0,
+        Variant::ExtensionObject(object) => is_known(&object.type_id),
+        Variant::Array(array) => match &array.values {
+            ArrayValues::NodeId(ids) => ids.iter().all(is_known),
+            ArrayValues::ExpandedNodeId(ids) => {
+                ids.iter().all(|id| is_known(&id.node_id) && id.server_index == 0)
+            }
+            ArrayValues::QualifiedName(names) => names.iter().all(|name| name.namespace_index == 0),
+            ArrayValues::ExtensionObject(objects) => objects.iter().all(|object| is_known(&object.type_id)),
+            ArrayValues::Variant(values) => values.iter().all(is_portable),
+            _ => true,
+        },
+        _ => true,
     }
 }
 
@@ -114,6 +165,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn values_that_mean_something_on_one_server_only_do_not_pass() {
+        assert!(is_portable(&1.5.into()) && is_portable(&vec![1i32].into()) && is_portable(&"a".into()));
+        assert!(is_portable(&NodeId::numeric(0, 85).into()));
+        assert!(!is_portable(&NodeId::numeric(2, 85).into()));
+        let of_type = |type_id| {
+            let object = taktwerk_types::ExtensionObject { type_id, ..Default::default() };
+            Variant::ExtensionObject(Box::new(object))
+        };
+        assert!(
+            is_portable(&of_type(NodeId::numeric(0, 297))) && !is_portable(&of_type(NodeId::numeric(1, 5)))
+        );
+    }
+
+    #[test]
     fn structures_have_the_id_that_their_encoding_has_at_each_end() {
         let own = NodeId::numeric(4, 7);
         let translation =
@@ -130,6 +195,21 @@ mod tests {
         assert_eq!(translation.value_there(of(NodeId::numeric(2, 7))), None);
         assert_eq!(translation.value_here(1.5.into()), Some(1.5.into()));
         assert_eq!(translation.here(&NodeId::numeric(1, 1)), None);
-        assert_eq!(translation.name(&QualifiedName::new(2, "a")), Some(QualifiedName::new(4, "a")));
+        let name = |index| QualifiedName::new(index, "a");
+        assert_eq!(translation.name(&name(2)), Some(name(4)));
+        assert_eq!(
+            (translation.name_there(&name(4)), translation.name_there(&name(0))),
+            (Some(name(2)), Some(name(0)))
+        );
+        assert_eq!(translation.name_there(&name(3)), None);
+        // Calls: structures of namespace 0 as they are, known ones with their ids, and nothing that names nodes.
+        let range = of(NodeId::numeric(0, 886));
+        assert_eq!(translation.argument_here(range.clone()), Some(range.clone()));
+        assert_eq!(translation.argument_there(range.clone()), Some(range));
+        assert_eq!(translation.argument_there(of(NodeId::numeric(4, 7))), Some(of(NodeId::numeric(2, 7))));
+        assert_eq!(translation.argument_here(of(NodeId::numeric(2, 7))), Some(of(NodeId::numeric(4, 7))));
+        assert_eq!(translation.argument_there(of(NodeId::numeric(4, 8))), None);
+        assert_eq!(translation.argument_there(NodeId::numeric(4, 7).into()), None);
+        assert_eq!(translation.argument_there(1.5.into()), Some(1.5.into()));
     }
 }

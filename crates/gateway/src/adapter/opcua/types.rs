@@ -1,5 +1,6 @@
 //! The types of another server that a mirror needs: found with all that they refer to, and added to this server.
 
+use super::budget::{Budget, browse, read};
 use super::translation::Translation;
 use crate::catalogue::{self, Form, Learnt};
 use crate::fault::Fault;
@@ -11,7 +12,7 @@ use taktwerk::client::{Attribute, BrowseOptions, Error};
 use taktwerk_nodeset::export::{ExportNode, ExportReference, attribute, export};
 use taktwerk_schema::ids::{object_type_ids, reference_type_ids};
 use taktwerk_schema::{Argument, BrowseDirection, NodeClass, StructureDefinition, StructureType};
-use taktwerk_types::{ArrayValues, Encode, ExtensionObject, NodeId, UaString, Variant};
+use taktwerk_types::{ArrayValues, Encode, ExtensionObject, NodeId, QualifiedName, UaString, Variant};
 use tokio::task::spawn_blocking;
 
 /// The index of the application's own namespace (Part 5 §6.3.1, NamespaceArray).
@@ -75,6 +76,7 @@ pub(super) async fn learn(
     target: &str,
     plant: &Arc<Plant>,
     seeds: impl IntoIterator<Item = NodeId>,
+    budget: &mut Budget,
 ) -> Result<(), Fault> {
     let fail = |error: Error| Fault::other(target, error);
     let namespaces = client.namespaces();
@@ -82,7 +84,7 @@ pub(super) async fn learn(
     if seeds.is_empty() {
         return Ok(());
     }
-    let found = collect(client, plant, seeds).await.map_err(fail)?;
+    let found = collect(client, plant, seeds, budget).await.map_err(fail)?;
     let is_cut = found.is_cut;
     // Thousands of nodes take their time.
     let (own, name) = (Arc::clone(plant), target.to_owned());
@@ -119,8 +121,13 @@ fn hangs_below_standard(reference: &ExportReference) -> bool {
     reference.is_hierarchical && !reference.is_forward && is_standard && !is_subtype
 }
 
-async fn collect(client: &Client, plant: &Plant, seeds: BTreeSet<NodeId>) -> Result<Found, Error> {
-    let hierarchical = hierarchical(client).await?;
+async fn collect(
+    client: &Client,
+    plant: &Plant,
+    seeds: BTreeSet<NodeId>,
+    budget: &mut Budget,
+) -> Result<Found, Error> {
+    let hierarchical = hierarchical(client, budget).await?;
     let namespaces = client.namespaces();
     let mut found = Found::default();
     let mut seen = seeds.clone();
@@ -129,7 +136,7 @@ async fn collect(client: &Client, plant: &Plant, seeds: BTreeSet<NodeId>) -> Res
     while !next.is_empty() {
         let rest = next.split_off(next.len().min(BATCH));
         let mut wanted = Vec::new();
-        for node in describe(client, &next, &hierarchical).await? {
+        for node in describe(client, &next, &hierarchical, budget).await? {
             let bytes = size(&node);
             if bytes > left {
                 found.is_cut = true;
@@ -160,7 +167,7 @@ async fn collect(client: &Client, plant: &Plant, seeds: BTreeSet<NodeId>) -> Res
 }
 
 /// The ReferenceTypes that are hierarchical.
-async fn hierarchical(client: &Client) -> Result<HashSet<NodeId>, Error> {
+async fn hierarchical(client: &Client, budget: &mut Budget) -> Result<HashSet<NodeId>, Error> {
     let options = BrowseOptions {
         reference_type: NodeId::numeric(0, reference_type_ids::HAS_SUBTYPE),
         ..BrowseOptions::default()
@@ -168,9 +175,9 @@ async fn hierarchical(client: &Client) -> Result<HashSet<NodeId>, Error> {
     let mut all = HashSet::new();
     let mut next = vec![NodeId::numeric(0, reference_type_ids::HIERARCHICAL_REFERENCES)];
     while !next.is_empty() && all.len() < NODES_MAX {
-        let results = client.browse_many(next.iter().cloned(), &options).await?;
+        let results = browse(client, next.clone(), &options, budget).await?;
         all.extend(next);
-        let subtypes = results.into_iter().flatten().flatten();
+        let subtypes = results.into_iter().flatten();
         let subtypes = subtypes.filter_map(|subtype| subtype.node_id.local().cloned());
         let new: BTreeSet<NodeId> = subtypes.filter(|node| !all.contains(node)).collect();
         next = new.into_iter().take(NODES_MAX - all.len().min(NODES_MAX)).collect();
@@ -189,16 +196,17 @@ async fn describe(
     client: &Client,
     ids: &[NodeId],
     hierarchical: &HashSet<NodeId>,
+    budget: &mut Budget,
 ) -> Result<Vec<ExportNode>, Error> {
     let references = BrowseOptions {
         reference_type: NodeId::numeric(0, reference_type_ids::REFERENCES),
         ..BrowseOptions::default()
     };
     let inverse = BrowseOptions { direction: BrowseDirection::INVERSE, ..BrowseOptions::default() };
-    let forward = client.browse_many(ids.iter().cloned(), &references).await?;
-    let inverse = client.browse_many(ids.iter().cloned(), &inverse).await?;
+    let forward = browse(client, ids.to_vec(), &references, budget).await?;
+    let inverse = browse(client, ids.to_vec(), &inverse, budget).await?;
     let wanted = ids.iter().flat_map(|id| ATTRIBUTES.map(|attribute| (id.clone(), attribute)));
-    let mut values = client.read_many(wanted).await?.into_iter();
+    let mut values = read(client, wanted.collect(), budget).await?.into_iter();
     let mut nodes = Vec::new();
     for ((id, forward), inverse) in ids.iter().zip(forward).zip(inverse) {
         let mut read: BTreeMap<u32, Variant> = BTreeMap::new();
@@ -208,7 +216,7 @@ async fn describe(
                 read.extend(value.value.map(|value| (attribute as u32, value)));
             }
         }
-        let all = forward.unwrap_or_default().into_iter().chain(inverse.unwrap_or_default());
+        let all = forward.into_iter().chain(inverse);
         // Without a class it was deleted meanwhile.
         nodes.extend(ExportNode::of_client(id.clone(), read, all, |kind| hierarchical.contains(kind)));
     }
@@ -293,6 +301,7 @@ fn add(plant: &Plant, namespaces: &[UaString], target: &str, mut found: Found) -
     let translation = Translation::new(namespaces, plant);
     let mut learnt = Learnt::default();
     let forms = forms(&found, plant, &translation);
+    learnt.members = members(&found.nodes, &translation);
     for node in &found.nodes {
         let Some(here) = translation.here(&node.node_id) else { continue };
         if NodeClass(node.node_class) == NodeClass::DATA_TYPE {
@@ -331,6 +340,23 @@ fn add(plant: &Plant, namespaces: &[UaString], target: &str, mut found: Found) -
     });
     let added = plant.catalogue().add(&mut turn, plant.space(), target, text, learnt);
     added.map_err(|error| Fault::other(target, format!("its types cannot be taken over: {error}")))
+}
+
+/// The names of the variables that ObjectTypes declare.
+fn members(nodes: &[ExportNode], translation: &Translation) -> HashMap<NodeId, Vec<QualifiedName>> {
+    let class = |node: &&ExportNode, class: NodeClass| NodeClass(node.node_class) == class;
+    let variables = nodes.iter().filter(|node| class(node, NodeClass::VARIABLE));
+    let names: HashMap<&NodeId, &QualifiedName> =
+        variables.map(|node| (&node.node_id, &node.browse_name)).collect();
+    let types = nodes.iter().filter(|node| class(node, NodeClass::OBJECT_TYPE));
+    let of_type = |node: &ExportNode| {
+        let below =
+            node.references.iter().filter(|reference| reference.is_hierarchical && reference.is_forward);
+        let found = below.filter_map(|reference| translation.name(names.get(reference.target.local()?)?));
+        let found: Vec<QualifiedName> = found.collect();
+        Some((translation.here(&node.node_id)?, found)).filter(|(_, found)| !found.is_empty())
+    };
+    types.filter_map(of_type).collect()
 }
 
 /// Arguments with the ids that their types have here.

@@ -1,0 +1,84 @@
+//! The methods of a mirror: their arguments here, and the way of their calls.
+
+use super::OpcUa;
+use super::mirror::{Bases, Method};
+use super::passage;
+use super::translation::Translation;
+use crate::catalogue::Form;
+use crate::feed::Feed;
+use crate::opcua::address;
+use crate::plant::{OnCall, Plant, Signature};
+use crate::statistics::Count;
+use std::sync::Arc;
+use taktwerk_schema::Argument;
+use taktwerk_schema::ids::data_type_ids;
+use taktwerk_types::{NodeId, UaString};
+
+/// Adds methods that are new. Those with arguments that mean something only on their own server are left out.
+pub(super) fn add(
+    server: &mut OpcUa,
+    feed: &Feed,
+    translation: &Translation,
+    found: Vec<Method>,
+    bases: &Bases,
+    (namespaces, target): (&[UaString], &str),
+) {
+    let mut refused = 0;
+    for method in found {
+        let (object, node) = (address(&method.object, namespaces), address(&method.node, namespaces));
+        if server.known_methods.len() >= feed.settings().nodes_max
+            || server.known_methods.contains(&(object.clone(), node.clone()))
+        {
+            continue;
+        }
+        let Some(signature) = signature(method.signature, bases, feed.plant(), translation) else { continue };
+        server.known_methods.insert((object.clone(), node.clone()));
+        let path: Vec<String> = core::iter::once(feed.settings().name.clone()).chain(method.path).collect();
+        let passage = Arc::clone(&server.passage);
+        let on_call: OnCall = Arc::new(move |inputs| {
+            let (passage, object, node) = (Arc::clone(&passage), object.clone(), node.clone());
+            Box::pin(async move { passage.call(&object, &node, inputs).await })
+        });
+        if feed.add_method(&path, &method.name, signature, on_call).is_err() {
+            refused += 1;
+        }
+    }
+    if refused > 0 {
+        feed.statistics().add(Count::Dropped, refused);
+        feed.failed(&passage::left_out(target, refused));
+    }
+}
+
+/// The arguments of a method with types that this server has.
+fn signature(
+    signature: Signature,
+    bases: &Bases,
+    plant: &Plant,
+    translation: &Translation,
+) -> Option<Signature> {
+    let here = |arguments: Vec<Argument>| -> Option<Vec<Argument>> {
+        let here = |mut argument: Argument| {
+            argument.data_type = data_type(&argument.data_type, bases, plant, translation)?;
+            Some(argument)
+        };
+        arguments.into_iter().map(here).collect()
+    };
+    Some(Signature { inputs: here(signature.inputs)?, outputs: here(signature.outputs)? })
+}
+
+/// The type of an argument here: its own, if it was taken over and its values mean the same here; otherwise the nearest supertype
+/// in namespace 0, unless that says nothing of them.
+fn data_type(kind: &NodeId, bases: &Bases, plant: &Plant, translation: &Translation) -> Option<NodeId> {
+    if kind.namespace_index == 0 {
+        return Some(kind.clone());
+    }
+    let is_known = |here: &NodeId| {
+        plant.catalogue().form(here).is_some_and(Form::is_portable) && plant.space().contains(here)
+    };
+    if let Some(here) = translation.here(kind).filter(is_known) {
+        return Some(here);
+    }
+    let base = bases.known(kind);
+    let is_plain = base.ns0().is_some_and(|base| !matches!(base, 0 | data_type_ids::STRUCTURE));
+    is_plain.then_some(base)
+}

@@ -45,8 +45,11 @@ pub(crate) fn start(verbosity: u8, quiet: bool, color: ColorChoice) {
     let registry = {
         // Without an export, nothing is asked of spans.
         let (off, handle) = tracing_subscriber::reload::Layer::new(Targets::new());
-        let on = || Targets::new().with_target(taktwerk_web::otlp::spans::TARGET, Level::DEBUG);
-        let _ = TRACE.set(Box::new(move || drop(handle.reload(on()))));
+        let on = |services: bool| {
+            let targets = Targets::new().with_target(taktwerk_web::otlp::spans::TARGET, Level::DEBUG);
+            if services { targets.with_target(taktwerk_server::trace::TARGET, Level::DEBUG) } else { targets }
+        };
+        let _ = TRACE.set(Box::new(move |services| drop(handle.reload(on(services)))));
         let recent = recent().with_filter(tracing_subscriber::filter::LevelFilter::INFO);
         registry.with(recent).with(spans().with_filter(off))
     };
@@ -62,13 +65,13 @@ pub(crate) fn recent() -> taktwerk_web::log::Recent {
 
 /// Turns the collection of spans on.
 #[cfg(feature = "web")]
-static TRACE: std::sync::OnceLock<Box<dyn Fn() + Send + Sync>> = std::sync::OnceLock::new();
+static TRACE: std::sync::OnceLock<Box<dyn Fn(bool) + Send + Sync>> = std::sync::OnceLock::new();
 
-/// Collects spans from now on, for traces.
+/// Collects spans from now on, for traces; those of services, too, if they are wanted.
 #[cfg(feature = "web")]
-pub(crate) fn trace() {
+pub(crate) fn trace(services: bool) {
     if let Some(trace) = TRACE.get() {
-        trace();
+        trace(services);
     }
 }
 

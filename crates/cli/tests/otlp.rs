@@ -90,7 +90,7 @@ fn a_collector_gets_metrics_and_spans_of_the_gateway() {
     let file = folder.path().join("gateway.toml");
     let text = format!(
         "[server]\nbind = [\"127.0.0.1:0\"]\n[security]\nnone = true\n[identities]\nanonymous = true\n\
-         [otlp]\nurl = \"http://{address}\"\nevery_seconds = 1\ntraces = true\nservice_name = \"Plant 1\"\n\
+         [otlp]\nurl = \"http://{address}\"\nevery_seconds = 1\ntraces = true\nservices = true\nservice_name = \"Plant 1\"\n\
          [[source]]\nname = \"s\"\ntype = \"simulation\"\ninterval = \"100 ms\"\n\
          [[tag]]\nsource = \"s\"\nname = \"a\"\nsignal = \"sine\"\n\
          [[destination]]\nname = \"day-files\"\ntype = \"file\"\nfolder = {:?}\n",
@@ -110,5 +110,10 @@ fn a_collector_gets_metrics_and_spans_of_the_gateway() {
         ("/v1/traces", "day-files"),
     ];
     until(&requests, &wanted);
+    // A client's requests.
+    let mut read = std::process::Command::new(env!("CARGO_BIN_EXE_taktwerk"));
+    let read = read.args(["read", server.url(), "i=2258"]).output().unwrap();
+    assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
+    until(&requests, &["opcua.request", "opcua.service", "ReadRequest"].map(|part| ("/v1/traces", part)));
     server.stop().unwrap();
 }

@@ -63,6 +63,7 @@ pub mod space;
 mod subscription;
 #[cfg(test)]
 mod tests;
+pub mod trace;
 pub mod work;
 
 pub use account::{Account, Category};

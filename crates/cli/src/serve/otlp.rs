@@ -12,6 +12,10 @@ use taktwerk_web::otlp::{Otlp, OtlpSettings};
 fn settings(file: &ConfigFile, instance: &str) -> Result<Option<OtlpSettings>, Failure> {
     let section = &file.config().otlp;
     let Some(url) = &section.url else { return Ok(None) };
+    if section.services && !section.traces {
+        let problem = "[otlp] services = true needs traces = true";
+        return Err(Failure::Usage(problem.to_owned()));
+    }
     let name = section.service_name.as_ref().unwrap_or(&file.config().server.application_name);
     let settings = OtlpSettings {
         url: url.get_ref().clone(),
@@ -40,7 +44,7 @@ pub(super) fn start(
     let instance = running.shared().config().application_uri.to_string();
     let Some(settings) = settings(file, &instance)? else { return Ok(None) };
     if settings.traces {
-        crate::logging::trace();
+        crate::logging::trace(file.config().otlp.services);
     }
     let (url, more) = (settings.url.clone(), extras.collectors.clone());
     let spans = crate::logging::spans();

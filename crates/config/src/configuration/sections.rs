@@ -432,6 +432,8 @@ pub struct OtlpSection {
     pub metrics: bool,
     /// Whether traces are.
     pub traces: bool,
+    /// Whether traces have spans of the services, one for each request.
+    pub services: bool,
     /// `service.name`; the name of the application without it.
     pub service_name: Option<String>,
     /// A file with headers, one a line.
@@ -447,6 +449,7 @@ impl Default for OtlpSection {
             every_seconds: 10,
             metrics: true,
             traces: false,
+            services: false,
             service_name: None,
             headers_file: None,
             ca_file: None,

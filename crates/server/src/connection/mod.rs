@@ -9,6 +9,7 @@ use crate::account::{Account, Category, Charge, Level};
 use crate::eviction::Holder;
 use crate::limits::{ALLOWANCE, cost};
 use crate::session::SessionKey;
+use crate::trace::Spans;
 use buffers::Buffers;
 use core::net::IpAddr;
 use smallvec::SmallVec;
@@ -78,6 +79,8 @@ pub(crate) struct Connection {
     pub(crate) checked_at: u64,
     /// What that handshake said of itself, for the audit.
     pub(crate) tried: Option<Box<Tried>>,
+    /// Of its requests, if somebody asks for them.
+    pub(crate) spans: Spans,
 }
 
 /// Bytes sent at the front of a buffer that is never empty, before they are moved out of the way.
@@ -123,6 +126,7 @@ impl Connection {
             trusted_at: 0,
             checked_at: 0,
             tried: None,
+            spans: Spans::default(),
         }
     }
 

@@ -74,6 +74,8 @@ pub(crate) fn finish(
     request_handle: u32,
     now: Now,
 ) {
+    let body = connection.out.get(start.body()..).unwrap_or_default();
+    connection.spans.end(request_id, body);
     let status = if connection.out.len().saturating_sub(start.body()) > connection.session_len_max {
         // Part 4 §5.7.2.2, maxResponseMessageSize.
         connection.out.truncate(start.offset());

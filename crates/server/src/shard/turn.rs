@@ -224,6 +224,9 @@ impl Shard {
 
     /// A request has come.
     pub(super) fn request(&mut self, id: ConnectionId, request_id: u32, body: &[u8], now: Now) {
+        if let Some(connection) = self.connections.get_mut(id.0) {
+            connection.spans.begin(request_id, body);
+        }
         if !self.waits(id, request_id, body, now) {
             self.answer(id, request_id, body, now.instant, now);
         }
@@ -267,6 +270,7 @@ impl Shard {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         connection.ensure_buffer(&mut self.output.buffers);
         let units = connection.allowance;
+        let span = connection.spans.service(request_id);
         // The response is written behind what waits to be sent, or aside if other responses may come before it.
         let (mut out, start) = if alone {
             let start = connection.channel.begin(&mut connection.out);
@@ -284,12 +288,13 @@ impl Shard {
                 reply.fault(Fault::limit(StatusCode::BAD_TIMEOUT, "deferred_timeout"));
                 Outcome::Answered
             }
-            Ok(request) => dispatch(&mut cx, service, &request, &mut reply),
+            Ok(request) => span.in_scope(|| dispatch(&mut cx, service, &request, &mut reply)),
             Err((fault, _)) => {
                 reply.fault(fault);
                 Outcome::Answered
             }
         };
+        drop(span);
         let (after, ends) = (cx.units, cx.ends);
         self.spend(id, units - after);
         let Some(connection) = self.connections.get_mut(id.0) else { return };

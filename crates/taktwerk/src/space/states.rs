@@ -60,8 +60,12 @@ impl States {
         self.0.get(at).map(|(_, text)| text)
     }
 
-    /// The name of a value, with its status and times. A value without a name has an empty one (Part 8 §5.3.3.4).
+    /// The name of a value, with its status and times. A value without a name has an empty one. Of a value that is no scalar it is
+    /// null: clients look its names up in EnumValues (Part 8 §5.3.3.4).
     fn text_of(&self, data: DataValue) -> DataValue {
+        if matches!(data.value, Some(Variant::Array(_))) {
+            return DataValue { value: None, ..data };
+        }
         let number = data.value.as_ref().and_then(|value| match value {
             Variant::UInt64(value) => i64::try_from(*value).ok(),
             Variant::Int64(value) => Some(*value),
@@ -121,12 +125,13 @@ mod tests {
         let pump = plant.variable("Pump", false).states([(1, "On"), (0, "Off")]).add().unwrap();
         let gear = plant.variable("Gear", 0u8).states([(0, "Neutral"), (1, "First")]).add().unwrap();
         let mode = plant.variable("Mode", -1i16).states([(-1, "Reverse"), (4, "Fast")]).add().unwrap();
+        let modes = plant.variable("Modes", vec![-1i16, 4]).states([(-1, "Reverse"), (4, "Fast")]).add().unwrap();
         let speed = plant.variable("Speed", 1.5).states([(0, "Off")]).add().unwrap();
         let running = server.spawn().unwrap();
         let client = Client::connect(&running.url()).await.unwrap();
         let children = client.browse("ns=2;s=Plant").await.unwrap();
         for (node, expected) in
-            [(pump.node(), 2373), (gear.node(), 2376), (mode.node(), 11238), (speed.node(), 63)]
+            [(pump.node(), 2373), (gear.node(), 2376), (mode.node(), 11238), (modes.node(), 11238), (speed.node(), 63)]
         {
             let child = children.iter().find(|child| child.node_id.node_id == *node.id()).unwrap();
             assert_eq!(child.type_definition.node_id, NodeId::numeric(0, expected));
@@ -148,6 +153,13 @@ mod tests {
         assert_eq!(text().await.value, Some(LocalizedText::from("Fast").into()));
         mode.set(7i16);
         assert_eq!(text().await.value, Some(LocalizedText::default().into()));
+        // Part 8 §5.3.3.4: of an array it is null, and the names are in EnumValues.
+        let several = async || client.read(&*path("Modes/ValueAsText")).await.unwrap();
+        assert_eq!((several().await.value, several().await.status()), (None, StatusCode::GOOD));
+        modes.set_status(StatusCode::BAD_NO_COMMUNICATION);
+        assert_eq!(several().await.status(), StatusCode::BAD_NO_COMMUNICATION);
+        let values: Variant = client.read_value(&*path("Modes/EnumValues")).await.unwrap();
+        assert_eq!(Vec::<ExtensionObject>::try_from(values).unwrap().len(), 2);
         mode.set_status(StatusCode::BAD_NO_COMMUNICATION);
         assert_eq!(text().await.status(), StatusCode::BAD_NO_COMMUNICATION);
         client.disconnect().await;

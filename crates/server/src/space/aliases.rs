@@ -2,8 +2,9 @@
 //!
 //! An alias is an Object of the type AliasNameType below a category, with AliasFor references to what it stands for. FindAlias
 //! goes through the category and those below it whenever it is called, so that aliases of NodeSets, of clients and of the
-//! application are all found, and nothing is kept for them but the time of the last change.
+//! application are all found, and nothing is kept for them but the times of the last changes (`alias_changes`).
 
+use super::alias_changes::CATEGORIES;
 use super::build::Under;
 use super::error::NodeError;
 use super::nodes::Nodes;
@@ -15,7 +16,7 @@ use crate::content_filter::like::Pattern;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 use taktwerk_crypto::MessageSecurityMode;
-use taktwerk_schema::ids::{method_ids, object_ids, object_type_ids, reference_type_ids, variable_ids};
+use taktwerk_schema::ids::{method_ids, object_type_ids, reference_type_ids};
 use taktwerk_schema::{AliasNameDataType, AliasNameVerboseDataType, NodeClass, PermissionType};
 use taktwerk_types::{ExpandedNodeId, NodeId, QualifiedName, StatusCode, UaString, UtcTime, Variant};
 
@@ -35,37 +36,6 @@ const METHODS: [u32; 4] = [
 
 /// FindAliasVerbose of the type. Namespace 0 has none at its categories: they refer to this one.
 const VERBOSE: NodeId = NodeId::numeric(0, method_ids::ALIAS_NAME_CATEGORY_TYPE_FIND_ALIAS_VERBOSE);
-/// The categories of namespace 0.
-const CATEGORIES: [u32; 3] = [object_ids::ALIASES, object_ids::TAG_VARIABLES, object_ids::TOPICS];
-/// When aliases have changed last (Part 17 §9.2).
-const LAST_CHANGE: NodeId = NodeId::numeric(0, variable_ids::ALIASES_LAST_CHANGE);
-
-/// A time as VersionTime: seconds since the beginning of 2000 (Part 4 §7.43).
-fn version_time(time: UtcTime) -> u32 {
-    let seconds = time.unix_nanos() / 1_000_000_000 - 946_684_800;
-    u32::try_from(seconds).unwrap_or_default()
-}
-
-impl Nodes {
-    /// Whether a reference makes its source an alias, a category of aliases, or another name of its target.
-    pub(super) fn is_alias_reference(&self, reference_type: u32, target: NodeIx) -> bool {
-        match reference_type {
-            reference_type_ids::ALIAS_FOR => true,
-            reference_type_ids::HAS_TYPE_DEFINITION => [
-                NodeIx::ns0(object_type_ids::ALIAS_NAME_TYPE),
-                NodeIx::ns0(object_type_ids::ALIAS_NAME_CATEGORY_TYPE),
-            ]
-            .contains(&target),
-            _ => false,
-        }
-    }
-
-    /// Whether a node is an alias or a category of aliases.
-    pub(super) fn is_alias(&self, ix: NodeIx) -> bool {
-        let kind = self.forward_target(ix, reference_type_ids::HAS_TYPE_DEFINITION);
-        kind.is_some_and(|kind| self.is_alias_reference(reference_type_ids::HAS_TYPE_DEFINITION, kind))
-    }
-}
 
 impl AddressSpace {
     /// Gives a node another name in a category of aliases, such as TagVariables (i=23479) for Variables. A name that is
@@ -102,7 +72,7 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Implements FindAlias and FindAliasVerbose, and begins LastChange.
+    /// Implements FindAlias and FindAliasVerbose, and begins the LastChange of the categories.
     pub(crate) fn install_aliases(self: &Arc<Self>, now: UtcTime) {
         let find = |is_verbose| Arc::new(FindAlias { space: Arc::downgrade(self), is_verbose });
         let install = |id: NodeId, method: Arc<FindAlias>| {
@@ -117,20 +87,7 @@ impl AddressSpace {
             let has_component = NodeId::numeric(0, reference_type_ids::HAS_COMPONENT);
             let _ = self.add_reference(&NodeId::numeric(0, category), &has_component, &VERBOSE);
         }
-        // No client has seen another value: those that were added before do not count one by one.
-        if let Ok(last) = self.variable(&LAST_CHANGE) {
-            last.set_at(version_time(now), now);
-        }
-    }
-
-    /// Aliases have changed: LastChange of the root says when, and is never the same again (Part 17 §9.2, Part 4 §7.43).
-    pub(super) fn note_alias_change(&self, now: UtcTime) {
-        let Ok(last) = self.variable(&LAST_CHANGE) else { return };
-        let next = match last.get().value {
-            Some(Variant::UInt32(before)) => before.saturating_add(1),
-            _ => 0,
-        };
-        last.set_at(version_time(now).max(next), now);
+        self.begin_last_changes(now);
     }
 
     /// FindAlias (Part 17 §6.3.2), and FindAliasVerbose, which also says where the aliases are (§6.3.3).

@@ -4,7 +4,7 @@
 //!   holds which slot; `sync`: the shared memory they are made of;
 //! - `node`: nodes on the heap; namespace 0 itself is read from the schema's static blob;
 //! - `spec`: what new nodes are to be; `error`: why they cannot be;
-//! - `added`: what clients add; `aliases`: AliasNames; `names`: children by name;
+//! - `added`: what clients add; `aliases`: AliasNames; `alias_changes`: when they changed; `names`: children by name;
 //! - `nodes`: the tables, lookups and changes; `view`: one node's attributes, wherever it lives; `views`: Views as scopes;
 //! - `attributes`: the attributes that depend on the session; `decisions`: what a session may do with a node; `rights`: the
 //!   same for the application's own code; `data_type`: which built-in type a DataType is encoded as;
@@ -20,6 +20,7 @@ use std::sync::{Arc, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLoc
 
 mod added;
 mod alarms;
+mod alias_changes;
 mod aliases;
 mod attributes;
 mod audit;

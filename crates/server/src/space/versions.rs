@@ -4,6 +4,7 @@
 //! another NodeVersion and is told in a GeneralModelChangeEvent of the Server Object. A server in which no node has a
 //! NodeVersion pays for one comparison per added reference.
 
+use super::alias_changes::AliasChanges;
 use super::nodes::{Nodes, ValueAt};
 use super::{AddressSpace, NodeIx};
 use crate::authorization::role::well_known;
@@ -28,8 +29,8 @@ pub(crate) struct Versions {
     properties: BTreeMap<NodeIx, NodeIx>,
     /// At most one entry per node, so that changes in a row give one event (Part 3 §9.32.4).
     changes: BTreeMap<NodeIx, Change>,
-    /// Aliases have changed, and their LastChange does not show it yet.
-    are_aliases_changed: bool,
+    /// Categories of aliases, and what LastChange does not show yet.
+    pub(super) aliases: AliasChanges,
 }
 
 #[derive(Debug)]
@@ -54,7 +55,7 @@ impl Versions {
 
     /// Whether something has changed that nobody was told of.
     fn is_current(&self) -> bool {
-        self.changes.is_empty() && !self.are_aliases_changed
+        self.changes.is_empty() && self.aliases.is_empty()
     }
 }
 
@@ -75,7 +76,9 @@ impl Nodes {
         {
             self.versions.properties.insert(at, target);
         }
-        self.versions.are_aliases_changed |= is_forward && self.is_alias_reference(reference_type, target);
+        if is_forward {
+            self.note_alias_reference(at, reference_type, target);
+        }
         self.note_change(at, Verb::REFERENCE_ADDED);
     }
 
@@ -87,7 +90,9 @@ impl Nodes {
         is_forward: bool,
         target: NodeIx,
     ) {
-        self.versions.are_aliases_changed |= is_forward && self.is_alias_reference(reference_type, target);
+        if is_forward {
+            self.note_alias_reference(at, reference_type, target);
+        }
         if self.versions.is_empty() {
             return;
         }
@@ -110,7 +115,7 @@ impl Nodes {
 
     /// A node is about to be deleted.
     pub(super) fn note_deleted(&mut self, ix: NodeIx) {
-        self.versions.are_aliases_changed |= self.is_alias(ix);
+        self.note_alias_deleted(ix);
         if self.versions.is_empty() {
             return;
         }
@@ -206,13 +211,13 @@ impl AddressSpace {
         if self.read().versions.is_current() {
             return;
         }
-        let (changes, are_aliases_changed) = {
+        let (changes, aliases) = {
             let mut nodes = self.write();
-            let are_aliases_changed = core::mem::take(&mut nodes.versions.are_aliases_changed);
-            (nodes.take_changes(now), are_aliases_changed)
+            let aliases = nodes.versions.aliases.take();
+            (nodes.take_changes(now), aliases)
         };
-        if are_aliases_changed {
-            self.note_alias_change(now);
+        if !aliases.is_empty() {
+            self.note_alias_changes(aliases, now);
         }
         if changes.is_empty() {
             return;

@@ -200,3 +200,97 @@ fn the_last_change_of_aliases_is_shown_and_never_repeats() {
     server.space.raise_model_changes(server.now.utc);
     assert!(last(&server) > gone);
 }
+
+/// LastChange of a category.
+fn last_change(server: &Server, category: &NodeId) -> Option<u32> {
+    let property = server.space.child(category, &QualifiedName::new(0, "LastChange"))?;
+    match server.space.variable(&property).unwrap().get().value {
+        Some(Variant::UInt32(time)) => Some(time),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Which of the categories have changed since the last call.
+struct Seen<'a>(Vec<(&'a str, NodeId, Option<u32>)>);
+
+impl<'a> Seen<'a> {
+    fn changed(&mut self, server: &Server) -> Vec<&'a str> {
+        server.space.raise_model_changes(server.now.utc);
+        let mut names = Vec::new();
+        for (name, category, before) in &mut self.0 {
+            let now = last_change(server, category);
+            if now != *before {
+                assert!(now > *before, "{name}: {now:?} is behind {before:?}");
+                names.push(*name);
+            }
+            *before = now;
+        }
+        names
+    }
+}
+
+#[test]
+fn each_category_says_when_it_or_one_inside_it_has_changed() {
+    let (server, _client) = plant();
+    let now = server.now.utc;
+    let space = &server.space;
+    let topics = NodeId::numeric(0, object_ids::TOPICS);
+    let line = space.add_alias_category(&TAGS, "Line 3", now).unwrap();
+    let cell = space.add_alias_category(&line, "Cell", now).unwrap();
+    assert!(space.add_alias_category(&TAGS, "Line 3", now).is_err());
+    let of = |name, id: &NodeId| (name, id.clone(), None);
+    let mut seen = Seen(vec![
+        of("Aliases", &ALIASES),
+        of("TagVariables", &TAGS),
+        of("Topics", &topics),
+        of("Line 3", &line),
+        of("Cell", &cell),
+    ]);
+    assert_eq!(seen.changed(&server).len(), 5, "all have one");
+    assert!(seen.changed(&server).is_empty());
+
+    space.add_alias(&cell, "FIC301", &id(1), now).unwrap();
+    assert_eq!(seen.changed(&server), ["Aliases", "TagVariables", "Line 3", "Cell"]);
+    space.add_alias(&topics, "Orders", &id(2), now).unwrap();
+    assert_eq!(seen.changed(&server), ["Aliases", "Topics"]);
+    // It stands for another node too, then for one node less.
+    space.add_alias(&cell, "FIC301", &id(2), now).unwrap();
+    assert_eq!(seen.changed(&server), ["Aliases", "TagVariables", "Line 3", "Cell"]);
+    space.delete_node(&id(2)).unwrap();
+    assert_eq!(seen.changed(&server), ["Aliases", "TagVariables", "Topics", "Line 3", "Cell"]);
+    // An alias can be in several categories (§6.3.1).
+    let alias = space.child(&cell, &QualifiedName::new(1, "FIC301")).unwrap();
+    space.add_reference(&topics, &r::ORGANIZES.into(), &alias).unwrap();
+    assert_eq!(seen.changed(&server), ["Aliases", "Topics"]);
+    // Variables and Methods below a category are no aliases, and other nodes are none of its business.
+    let under = Under { parent: &line, reference_type: &r::HAS_COMPONENT.into(), type_definition: None };
+    space.add_node(variable(7, BuiltInType::Double, 1.0), under, now).unwrap();
+    add(&server, variable(8, BuiltInType::Double, 1.0));
+    assert!(seen.changed(&server).is_empty());
+    space.delete_node(&alias).unwrap();
+    assert_eq!(seen.changed(&server), ["Aliases", "TagVariables", "Topics", "Line 3", "Cell"]);
+    // A category comes and goes.
+    let more = space.add_alias_category(&topics, "More", now).unwrap();
+    assert_eq!(seen.changed(&server), ["Aliases", "Topics"]);
+    space.delete_node(&more).unwrap();
+    assert_eq!(seen.changed(&server), ["Aliases", "Topics"]);
+}
+
+#[test]
+fn a_property_that_can_have_no_version_time_is_left_alone() {
+    let (server, _client) = plant();
+    let under = Under {
+        parent: &id(100),
+        reference_type: &r::HAS_PROPERTY.into(),
+        type_definition: None,
+    };
+    let text = NodeSpec::variable(
+        id(101),
+        QualifiedName::new(0, "LastChange"),
+        NodeId::numeric(0, 12),
+        Some("yesterday".into()),
+    );
+    server.space.add_node(text, under, server.now.utc).unwrap();
+    server.space.add_alias(&id(100), "FIC202", &id(1), server.now.utc).unwrap();
+    assert_eq!(server.space.variable(&id(101)).unwrap().get().value, Some("yesterday".into()));
+}

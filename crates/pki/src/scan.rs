@@ -6,6 +6,7 @@ use core::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// Files that are looked at in one folder.
 const FILES_MAX: usize = 10_000;
@@ -86,6 +87,16 @@ pub(crate) fn each<T>(
         }
     }
     found
+}
+
+/// When a file in one of the folders was written last, or appeared or disappeared; `None` if there are no such folders.
+pub(crate) fn last_modified(folders: impl IntoIterator<Item = PathBuf>) -> Option<SystemTime> {
+    let modified = |path: PathBuf| std::fs::metadata(path).ok()?.modified().ok();
+    let all = folders.into_iter().flat_map(|folder| {
+        let files = files(&folder, &mut Vec::new());
+        files.into_iter().chain([folder]).filter_map(modified)
+    });
+    all.max()
 }
 
 /// A number that changes when a file in one of the folders appears, disappears or is written. Costs one `stat` per

@@ -12,6 +12,7 @@ use core::net::IpAddr;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 use taktwerk_crypto::certificate::{
     CHAIN_BYTES_MAX, Certificate, REVOCATION_LIST_LEN_MAX, RevocationList, TrustList, thumbprint,
 };
@@ -401,6 +402,12 @@ impl Store {
     #[must_use]
     pub fn fingerprint(&self, group: Group) -> u64 {
         scan::fingerprint(Folder::DECIDING.map(|folder| self.folder(group, folder)))
+    }
+
+    /// When the trust list of a group was changed last, by its files; `None` if there are none.
+    #[must_use]
+    pub fn last_update(&self, group: Group) -> Option<SystemTime> {
+        scan::last_modified(Folder::DECIDING.map(|folder| self.folder(group, folder)))
     }
 
     /// A number that changes when one of our certificates or keys changes.

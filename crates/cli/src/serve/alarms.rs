@@ -11,12 +11,26 @@ use taktwerk::{QualifiedName, Server, Variant};
 use taktwerk_config::{AlarmGroupSection, AlarmSection, ConfigFile, FieldValue};
 use taktwerk_types::{BuiltInType, Identifier, NodeId};
 
-/// Keeps states where the configuration says.
-pub(super) fn configured(builder: ServerBuilder, file: &ConfigFile) -> ServerBuilder {
-    match &file.config().alarms.file {
-        Some(path) => builder.alarm_file(file.resolve(path)),
-        None => builder,
+/// Keeps states where the configuration says, and sets the server's alarms for itself.
+pub(super) fn configured(
+    mut builder: ServerBuilder,
+    file: &ConfigFile,
+) -> Result<ServerBuilder, Failure> {
+    let section = &file.config().alarms;
+    if let Some(path) = &section.file {
+        builder = builder.alarm_file(file.resolve(path));
     }
+    let own = |name: &str, millis: f64| -> Result<Duration, Failure> {
+        let millis = span(name, millis).map_err(|why| Failure::Usage(format!("[alarms] {why}")))?;
+        Ok(Duration::from_secs_f64(millis / 1e3))
+    };
+    if let Some(millis) = section.certificate_expires_before {
+        builder = builder.certificate_alarm(own("certificate_expires_before", millis)?);
+    }
+    if let Some(millis) = section.trust_list_update {
+        builder = builder.trust_list_alarm(own("trust_list_update", millis)?);
+    }
+    Ok(builder)
 }
 
 /// Adds the alarms that the configuration names.

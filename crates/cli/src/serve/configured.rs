@@ -251,7 +251,7 @@ impl Configured {
         if config.identities.clear_passwords {
             builder = builder.allow_clear_passwords();
         }
-        builder = super::alarms::configured(builder, &self.file);
+        builder = super::alarms::configured(builder, &self.file)?;
         builder = super::durable::configured(builder, &self.file)?;
         super::history::configured(builder, &self.file, &self.application_uri())
     }

@@ -13,6 +13,12 @@ pub struct AlarmsSection {
     pub file: Option<PathBuf>,
     /// Counts alarms in AlarmMetrics of the Server Object; rates are alarms per so many minutes.
     pub metrics_minutes: Option<u16>,
+    /// How long before a certificate of the server expires its alarm becomes active, in milliseconds; 0: there is no such
+    /// alarm. Default: two weeks.
+    pub certificate_expires_before: Option<f64>,
+    /// How often the trust list has to be updated, in milliseconds: an alarm becomes active if it was not. Default: there is
+    /// no such alarm.
+    pub trust_list_update: Option<f64>,
     /// `[[alarms.alarm]]`
     pub alarm: Vec<AlarmSection>,
     /// `[[alarms.group]]`

@@ -4,8 +4,18 @@ use super::detector::{Kind, Severities};
 use super::dialog::Dialog;
 use super::machine::Rules;
 use super::state::{OwnFields, State};
+use crate::authorization::Access;
 use taktwerk_schema::ids::object_type_ids;
-use taktwerk_types::{ByteString, NodeId};
+use taktwerk_types::{ByteString, NodeId, QualifiedName, UtcTime};
+
+/// The certificate that a CertificateExpirationAlarmType is about (Part 9 §5.8.24.7).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Certified {
+    /// CertificateType: a subtype of CertificateType (Part 12 §7.8.4).
+    pub kind: NodeId,
+    /// Certificate, DER.
+    pub certificate: ByteString,
+}
 
 /// What a condition is to be.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,6 +51,16 @@ pub struct ConditionSpec {
     pub dialog: Option<Dialog>,
     /// Whether the address space shows it.
     pub is_shown: bool,
+    /// The Object that its instance is a component of. Default: the source, or the next Object above it.
+    pub parent: Option<NodeId>,
+    /// The BrowseName of its instance. Default: its name in the namespace of its id.
+    pub browse_name: Option<QualifiedName>,
+    /// Who may do what with the nodes of its instance. Default: what their namespace says.
+    pub access: Access,
+    /// The date of an alarm for dates that watches no Variable.
+    pub date: Option<UtcTime>,
+    /// The certificate whose date it is.
+    pub certified: Option<Certified>,
 }
 
 impl ConditionSpec {
@@ -63,6 +83,11 @@ impl ConditionSpec {
             is_bound: false,
             dialog: None,
             is_shown: true,
+            parent: None,
+            browse_name: None,
+            access: Access::default(),
+            date: None,
+            certified: None,
         }
     }
 

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use taktwerk_schema::ids::{object_ids as o, object_type_ids};
 use taktwerk_schema::ns0::Ns0;
-use taktwerk_types::{ByteString, LocalizedText, NodeId, UtcTime, Variant};
+use taktwerk_types::{LocalizedText, NodeId, UtcTime, Variant};
 
 /// A path and its value.
 pub(crate) type Field = (&'static str, Variant);
@@ -180,8 +180,11 @@ fn kind(fields: &mut Fields, spec: &ConditionSpec, state: &State, input: &Varian
         Kind::Expiration { limit } => {
             fields.add("ExpirationDate", input.clone());
             fields.add("ExpirationLimit", *limit);
-            fields.add("CertificateType", NodeId::numeric(0, object_type_ids::APPLICATION_CERTIFICATE_TYPE));
-            fields.add("Certificate", ByteString::default());
+            let any = || NodeId::numeric(0, object_type_ids::APPLICATION_CERTIFICATE_TYPE);
+            let certified = spec.certified.as_ref();
+            fields.add("CertificateType", certified.map_or_else(any, |certified| certified.kind.clone()));
+            let certificate = certified.map(|certified| certified.certificate.clone());
+            fields.add("Certificate", certificate.unwrap_or_default());
             fields.add("NormalState", NodeId::NULL);
         }
         Kind::OutOfDate { frequency, trust_list } => {

@@ -32,6 +32,9 @@ pub(crate) fn message(spec: &ConditionSpec, finding: &Finding, value: &Variant) 
         }
         Kind::OffNormal { normal } => format!("{source}: {value} instead of {}", shown(normal)),
         Kind::Discrepancy { .. } => format!("{source}: {value} does not follow its target"),
+        Kind::Expiration { .. } if spec.certified.is_some() => {
+            format!("{source}: the certificate expires at {value}")
+        }
         Kind::Expiration { .. } => format!("{source}: expires at {value}"),
         Kind::OutOfDate { .. } => format!("{source}: was updated last at {value}"),
         Kind::Set => source.to_string(),

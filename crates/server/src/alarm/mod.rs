@@ -27,7 +27,7 @@ pub mod operation;
 pub mod shelving;
 pub mod state;
 
-pub use condition::{ConditionSpec, ConditionView};
+pub use condition::{Certified, ConditionSpec, ConditionView};
 pub use detector::{Kind, Quantity, Severities};
 pub use dialog::Dialog;
 pub use group::{GroupKind, GroupSpec};

@@ -1,6 +1,7 @@
 //! Services through the wire: a client channel and a shard, joined in memory, in virtual time.
 
 mod aggregates;
+mod alarm_adding;
 mod alarm_groups;
 mod alarms;
 mod aliases;

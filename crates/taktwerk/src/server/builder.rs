@@ -1,7 +1,7 @@
 //! Configuring a server.
 
 use super::identities::Identities;
-use super::{EndpointConfig, Server, ServerOptions, UserTokenConfig, UserTokenKind};
+use super::{EndpointConfig, Server, certificate_alarms, ServerOptions, UserTokenConfig, UserTokenKind};
 use crate::alarms::AlarmFile;
 use crate::history::HistoryStore;
 use crate::pki::{Pki, TRUST_LIST_INTERVAL};
@@ -53,6 +53,8 @@ pub struct ServerBuilder {
     history: Option<Arc<dyn HistoryStore>>,
     durable: Option<DurableConfig>,
     alarm_file: Option<PathBuf>,
+    certificate_limit: Duration,
+    trust_list_frequency: Option<Duration>,
     options: ServerOptions,
 }
 
@@ -83,6 +85,8 @@ impl Default for ServerBuilder {
             history: None,
             durable: None,
             alarm_file: None,
+            certificate_limit: certificate_alarms::EXPIRES_BEFORE,
+            trust_list_frequency: None,
             options: ServerOptions::default(),
         }
     }
@@ -290,6 +294,20 @@ impl ServerBuilder {
         self
     }
 
+    /// How long before a certificate of the server expires the alarm CertificateExpired becomes active (Part 9 §5.8.24.7).
+    /// Zero: there is no such alarm. Default: two weeks.
+    pub fn certificate_alarm(mut self, before: Duration) -> Self {
+        self.certificate_limit = before;
+        self
+    }
+
+    /// How often the trust list of the [PKI](Self::pki) has to be updated: the alarm TrustListOutOfDate becomes active if it was
+    /// not changed for so long (Part 12 §7.8.2.11). Default: there is no such alarm.
+    pub fn trust_list_alarm(mut self, frequency: Duration) -> Self {
+        self.trust_list_frequency = Some(frequency);
+        self
+    }
+
     /// Tells somebody the keys of all channels, if [`PkiBuilder::disclose_keys`](crate::pki::PkiBuilder::disclose_keys)
     /// was set too. For looking for faults: whoever has the keys reads everything. Default: nobody is told.
     pub fn key_log(mut self, log: Arc<dyn KeyLog>) -> Self {
@@ -341,14 +359,18 @@ impl ServerBuilder {
         if let Some(trust) = &self.trust {
             trust.watch(TRUST_LIST_INTERVAL).map_err(|source| StartError::TrustList { source })?;
         }
-        let trust = self.trust.filter(|_| self.audit.sessions);
+        let (limit, frequency) = (self.certificate_limit, self.trust_list_frequency);
+        let provider = Arc::clone(&config.provider);
         let (sink, uri) = (Arc::clone(&self.options.audit), config.application_uri.clone());
         let mut server = Server::new(config, self.shards, self.history, self.options, listeners);
         if let Some(path) = &self.alarm_file {
             let file = AlarmFile::open(path, server.space());
             server.keep_alarms(file.map_err(|source| StartError::Alarms { source })?);
         }
-        if let Some(trust) = trust {
+        // Behind the file of states, so that they go on as they were.
+        let added = certificate_alarms::add(&server, &*provider, limit, self.trust.as_ref().zip(frequency));
+        added.map_err(|error| StartError::Alarms { source: std::io::Error::other(error) })?;
+        if let Some(trust) = self.trust.filter(|_| self.audit.sessions) {
             let space = Arc::clone(server.space());
             trust.on_overlooked(move |status, thumbprint| {
                 let record = AuditRecord::overlooked(crate::space::now(), status, thumbprint);

@@ -1,6 +1,7 @@
 //! Servers: configured with [`ServerBuilder`], filled with nodes as a [`Server`], and then running.
 
 mod builder;
+mod certificate_alarms;
 mod identities;
 mod import;
 mod running;
@@ -114,6 +115,11 @@ impl Server {
     /// The server has no store.
     pub fn record_events(&self, writable: bool) -> Result<(), BuildError> {
         Ok(self.space.historize_events(writable, crate::space::now())?)
+    }
+
+    /// To be called when the provider has other certificates than before: the alarm CertificateExpired follows.
+    pub fn certificates_changed(&self) {
+        certificate_alarms::certificates_changed(&self.space, &*self.config.provider);
     }
 
     /// Its conditions, for lists and operators' actions in this process.

@@ -1,6 +1,6 @@
 //! A server while it runs.
 
-use super::import;
+use super::{certificate_alarms, import};
 use crate::alarms::{AlarmFile, Conditions};
 use crate::error::BuildError;
 use crate::history::{RecorderCounters, RecorderThread};
@@ -86,6 +86,11 @@ impl RunningServer {
     #[must_use]
     pub fn recorder(&self) -> Option<&Arc<RecorderCounters>> {
         self.recorder.as_ref().map(RecorderThread::counters)
+    }
+
+    /// To be called when the provider has other certificates than before: the alarm CertificateExpired follows.
+    pub fn certificates_changed(&self) {
+        certificate_alarms::certificates_changed(self.space(), &*self.shared().config().provider);
     }
 
     /// Its conditions, for lists and operators' actions in this process: dashboards, panels.

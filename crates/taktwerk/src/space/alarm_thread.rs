@@ -2,34 +2,54 @@
 
 use core::time::Duration;
 use std::sync::{Arc, Weak};
-use std::thread;
+use std::thread::{self, Thread};
 use taktwerk_net::clock;
 use taktwerk_server::AddressSpace;
+use taktwerk_server::space::Wake;
 
 /// How often alarms look at their inputs.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How often times are looked at if no alarm has an input, as in a server that has the alarms of its certificates only.
+const TIMES_EVERY: Duration = Duration::from_secs(1);
+
+/// Wakes the thread.
+struct Waker(Thread);
+
+impl Wake for Waker {
+    fn wake(&self) {
+        self.0.unpark();
+    }
+}
 
 /// Starts the thread that looks at the conditions of an address space, if there is none yet. It ends with the address space.
 pub(crate) fn watch(space: &Arc<AddressSpace>) {
-    if !space.alarms_or_new().claim_driver() {
+    let alarms = space.alarms_or_new();
+    if !alarms.claim_driver() {
+        alarms.wake_driver();
         return;
     }
     let watched = Arc::downgrade(space);
     let thread = thread::Builder::new().name("taktwerk-alarms".to_owned()).spawn(move || look(&watched));
-    if let Err(error) = thread {
-        tracing::error!(%error, "cannot start the thread of alarms: alarms that watch variables are not looked at");
+    match thread {
+        Ok(thread) => alarms.set_waker(Box::new(Waker(thread.thread().clone()))),
+        Err(error) => tracing::error!(
+            %error,
+            "cannot start the thread of alarms: alarms that watch variables are not looked at"
+        ),
     }
 }
 
 fn look(space: &Weak<AddressSpace>) {
     loop {
-        let next = {
+        let (next, every) = {
             let Some(space) = space.upgrade() else { return };
-            space.poll_alarms(clock::wall())
+            let next = space.poll_alarms(clock::wall());
+            let watches = space.alarms().is_some_and(|alarms| alarms.watches_variables());
+            (next, if watches { LOOK_EVERY } else { TIMES_EVERY })
         };
         let until = next.map_or(i64::MAX, |next| next.ticks().saturating_sub(clock::wall().ticks()));
         // What is due sooner is looked at sooner.
         let micros = u64::try_from(until / 10).unwrap_or(0).max(1_000);
-        thread::sleep(LOOK_EVERY.min(Duration::from_micros(micros)));
+        thread::park_timeout(every.min(Duration::from_micros(micros)));
     }
 }

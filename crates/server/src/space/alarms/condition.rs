@@ -56,7 +56,10 @@ impl Condition {
 
     /// The value of the input, as the message shows it.
     pub(super) fn input_value(&self) -> Variant {
-        self.input.as_ref().map(|slot| slot.read().value()).unwrap_or_default()
+        match (&self.input, self.spec.date) {
+            (Some(slot), _) => slot.read().value(),
+            (None, date) => date.map(Variant::from).unwrap_or_default(),
+        }
     }
 
     /// When time alone changes something.

@@ -1,6 +1,7 @@
 //! Groups of alarms in the address space (Part 9 §5.8.3, §5.8.4).
 
-use super::registry::{AlarmError, Inner};
+use super::error::AlarmError;
+use super::registry::Inner;
 use super::watchers::Grouped;
 use crate::alarm::group::{Group, GroupKind, GroupSpec, Member};
 use crate::space::build::Under;

@@ -1,6 +1,7 @@
 //! Metrics of alarms in the address space: an AlarmMetricsType below the Object whose alarms it counts (Part 9 §9.2).
 
-use super::registry::{AlarmError, Inner};
+use super::error::AlarmError;
+use super::registry::Inner;
 use crate::alarm::metrics::Metrics;
 use crate::alarm::shelving::later;
 use crate::callback::{CallContext, MethodCall, MethodHandler};

@@ -3,6 +3,7 @@
 use crate::alarm::fields::{Field, optional_members};
 use crate::alarm::operation::GROUP_MEMBERSHIPS;
 use crate::alarm::{ConditionSpec, Method};
+use crate::authorization::Access;
 use crate::callback::{CallContext, MethodCall, MethodHandler};
 use crate::event::FieldName;
 use crate::event::filter::Types;
@@ -141,8 +142,9 @@ impl AddressSpace {
         now: UtcTime,
     ) -> Result<ConditionNodes, NodeError> {
         let ns0 = |id: u32| NodeId::numeric(0, id);
-        let name = QualifiedName::new(spec.id.namespace_index, &*spec.name);
-        let parent = self.condition_parent(&spec.source);
+        let name = spec.browse_name.clone();
+        let name = name.unwrap_or_else(|| QualifiedName::new(spec.id.namespace_index, &*spec.name));
+        let parent = spec.parent.clone().unwrap_or_else(|| self.condition_parent(&spec.source));
         let under = Under {
             parent: &parent,
             reference_type: &ns0(reference_type_ids::HAS_COMPONENT),
@@ -160,6 +162,9 @@ impl AddressSpace {
         }
         let (mut variables, mut shelving) = (BTreeMap::new(), None);
         for (path, id) in self.members_of(&spec.id) {
+            if spec.access != Access::default() {
+                self.set_access(&id, spec.access.clone())?;
+            }
             if path == "ShelvingState" {
                 shelving = Some(id.clone());
             }

@@ -6,21 +6,21 @@
 use super::condition::Condition;
 use super::saved::Saved;
 use super::watchers::Watchers;
-use crate::alarm::detector::{Detector, Input};
+use crate::alarm::condition::Certified;
+use crate::alarm::detector::Input;
 use crate::alarm::fields::{fields, name_of};
-use crate::alarm::limits::{LimitSet, LimitsProblem};
-use crate::alarm::machine::{Finding, Machine, Note, Notes};
+use crate::alarm::limits::LimitSet;
+use crate::alarm::machine::{Finding, Note, Notes};
 use crate::alarm::message::message;
 use crate::alarm::shelving::later;
-use crate::alarm::{ConditionSpec, ConditionView, Operation, OwnFields, State};
-use crate::event::filter::Types;
-use crate::event::{Event, FieldName, NewEvent};
-use crate::space::data_type::{Expected, Fit};
+use crate::alarm::{ConditionView, Operation, State};
+use crate::event::{Event, NewEvent};
 use crate::space::page::{PAGE_SLOTS, Page};
-use crate::space::{AddressSpace, NodeError};
+use crate::space::{AddressSpace, Wake};
+use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use taktwerk_types::{ByteString, NodeId, StatusCode, UtcTime, Variant};
 
 /// Conditions that are looked at while the lock is held once: a shard may wait for it.
@@ -30,80 +30,6 @@ const VIEWED: usize = 32;
 /// When what is due and could not be decided is looked at again, in milliseconds.
 const AGAIN_MS: f64 = 1_000.0;
 
-/// Why a condition is not added.
-#[derive(Debug, thiserror::Error)]
-pub enum AlarmError {
-    /// The limits of an alarm cannot be meant.
-    #[error("the alarm {name}: {problem}")]
-    Limits {
-        /// ConditionName.
-        name: Box<str>,
-        /// What is wrong.
-        problem: LimitsProblem,
-    },
-    /// There is a condition of this id.
-    #[error("there is a condition {0} already: give the alarm another name")]
-    Taken(NodeId),
-    /// The type of an alarm does not say what the alarm does.
-    #[error("the alarm {name}: {type_id} is no subtype of {base}, which an alarm that watches this has")]
-    Type {
-        /// ConditionName.
-        name: Box<str>,
-        /// The type that was given.
-        type_id: NodeId,
-        /// The type of its kind.
-        base: NodeId,
-    },
-    /// A value is for a field that cannot have one.
-    #[error(
-        "the alarm {name}: {field} is no field that {type_id} adds to {base}: the alarm itself sets the others"
-    )]
-    Field {
-        /// ConditionName.
-        name: Box<str>,
-        /// The path of the field.
-        field: String,
-        /// The type of the alarm.
-        type_id: NodeId,
-        /// The type of its kind.
-        base: NodeId,
-    },
-    /// A value has another type than its field.
-    #[error(
-        "the alarm {name}: {field} is a field of {wanted}, which {found} is not: give a value of that type"
-    )]
-    FieldType {
-        /// ConditionName.
-        name: Box<str>,
-        /// The path of the field.
-        field: String,
-        /// The DataType of the field, and whether it is an array.
-        wanted: String,
-        /// The type of the value.
-        found: String,
-    },
-    /// What is to get the behaviour of an alarm is no instance of a condition.
-    #[error("{0} is no Object of a ConditionType: name an instance that an imported NodeSet has")]
-    NoInstance(NodeId),
-    /// A group has a member that it cannot have.
-    #[error("the group {group}: {member} is no alarm{}. Add alarms before their groups",
-        if *.suppresses { " and no Boolean variable" } else { "" })]
-    Member {
-        /// What the group is called.
-        group: Box<str>,
-        /// The member.
-        member: NodeId,
-        /// Whether it is a member of a group that suppresses, which may be a Variable too.
-        suppresses: bool,
-    },
-    /// A group has no member (§5.8.3).
-    #[error("the group {0} has no alarms: add at least one")]
-    Empty(Box<str>),
-    /// Its nodes cannot be added, or there is no such Variable.
-    #[error(transparent)]
-    Node(#[from] NodeError),
-}
-
 /// The conditions of an address space.
 #[derive(Debug, Default)]
 pub struct Alarms {
@@ -112,19 +38,31 @@ pub struct Alarms {
     changes: AtomicU64,
     /// Somebody calls [`AddressSpace::poll_alarms`].
     is_driven: AtomicBool,
+    waker: OnceLock<Waker>,
+}
+
+/// Wakes the thread that calls [`AddressSpace::poll_alarms`].
+struct Waker(Box<dyn Wake>);
+
+impl fmt::Debug for Waker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Waker")
+    }
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Inner {
     pub(super) conditions: Vec<Condition>,
     pub(super) by_id: BTreeMap<NodeId, u32>,
+    /// Ids of conditions that are being added.
+    pub(super) adding: BTreeSet<NodeId>,
     /// What watches conditions, if there is something.
     pub(super) watchers: Option<Box<Watchers>>,
     /// The conditions that watch a slot, by its index.
-    by_slot: BTreeMap<u32, Vec<u32>>,
+    pub(super) by_slot: BTreeMap<u32, Vec<u32>>,
     due: BTreeSet<(i64, u32)>,
     /// States of before the restart, by the keys of their conditions.
-    saved: BTreeMap<String, Saved>,
+    pub(super) saved: BTreeMap<String, Saved>,
     pages: Vec<Arc<Page>>,
     /// Changed slots that were not looked at yet.
     pub(super) dirty: Vec<u32>,
@@ -151,6 +89,25 @@ impl Alarms {
     #[must_use]
     pub fn claim_driver(&self) -> bool {
         !self.is_driven.swap(true, Ordering::AcqRel)
+    }
+
+    /// Tells how the thread is woken that calls [`AddressSpace::poll_alarms`]. Only the first call counts.
+    pub fn set_waker(&self, waker: Box<dyn Wake>) {
+        let _ = self.waker.set(Waker(waker));
+    }
+
+    /// Wakes that thread: what it is to look at has changed.
+    pub fn wake_driver(&self) {
+        if let Some(Waker(waker)) = self.waker.get() {
+            waker.wake();
+        }
+    }
+
+    /// Whether a condition or a group watches Variables, or metrics are shown. If not, only times change something.
+    #[must_use]
+    pub fn watches_variables(&self) -> bool {
+        let inner = self.lock();
+        !inner.by_slot.is_empty() || inner.watchers.is_some()
     }
 
     /// Goes up with every change of a state.
@@ -210,155 +167,6 @@ impl AddressSpace {
     /// The conditions; there may be some from now on.
     pub fn alarms_or_new(&self) -> &Arc<Alarms> {
         self.alarms.get_or_init(Arc::default)
-    }
-
-    /// Adds a condition, in the state that it had before a restart if that was [restored](Alarms::restore).
-    ///
-    /// # Errors
-    /// The limits cannot be meant, the id is taken, the type is none of its kind, or the source, the input or the target does not exist.
-    pub fn add_condition(&self, mut spec: ConditionSpec, now: UtcTime) -> Result<(), AlarmError> {
-        if let Err(problem) = spec.kind.check() {
-            return Err(AlarmError::Limits { name: spec.name, problem });
-        }
-        if spec.is_bound && !self.bind_condition(&mut spec)? {
-            return Err(AlarmError::NoInstance(spec.id));
-        }
-        self.check_condition_type(&spec)?;
-        self.check_own_fields(&spec, &spec.own)?;
-        let alarms = Arc::clone(self.alarms_or_new());
-        if alarms.lock().by_id.contains_key(&spec.id) {
-            return Err(AlarmError::Taken(spec.id));
-        }
-        let slot = |id: &Option<NodeId>| -> Result<_, NodeError> {
-            let Some(id) = id else { return Ok(None) };
-            let nodes = self.read();
-            let handle = nodes.slot_handle(nodes.find(id)?);
-            handle.map(Some).ok_or_else(|| NodeError::Unknown(id.clone()))
-        };
-        let (input, target) = (slot(&spec.input)?, slot(&spec.target)?);
-        if spec.source_name.is_empty() {
-            spec.source_name = self.source_name_of(&spec.source).into();
-        }
-        let nodes = if spec.is_shown { Some(self.add_condition_nodes(&spec, now)?) } else { None };
-        let key = self.node_key(&spec.id);
-        let mut state = State::new(spec.severities.inner, now);
-        state.dialog = spec.dialog.clone().map(Box::new);
-        let own = (!spec.own.is_empty()).then(|| Arc::new(core::mem::take(&mut spec.own)));
-        state.own.clone_from(&own);
-        let mut condition = Condition {
-            detector: Detector::new(spec.kind.clone(), spec.severities),
-            machine: Machine::new(spec.rules.clone(), state),
-            input,
-            target,
-            nodes,
-            last: None,
-            deadline: None,
-            own,
-            spec,
-        };
-        let shard = self.slots().alarms();
-        let mut inner = alarms.lock();
-        if let Some(saved) = inner.saved.remove(&*key) {
-            saved.restore(&mut condition, now);
-        }
-        let number = u32::try_from(inner.conditions.len()).unwrap_or(u32::MAX);
-        for slot in [&condition.input, &condition.target].into_iter().flatten() {
-            slot.set_watched(shard, true);
-            inner.by_slot.entry(slot.index()).or_default().push(number);
-            inner.dirty.push(slot.index());
-        }
-        let shelving = condition.nodes.as_ref().and_then(|nodes| nodes.shelving.clone());
-        inner.by_id.extend(shelving.map(|id| (id, number)));
-        inner.by_id.insert(condition.spec.id.clone(), number);
-        condition.show(None, now);
-        inner.conditions.push(condition);
-        inner.added(self, number, now);
-        inner.arm(number, now);
-        Ok(())
-    }
-
-    /// Another type than that of the kind has to be one of its subtypes: clients expect its fields.
-    ///
-    /// # Errors
-    /// It is no such type, or there is no such node.
-    pub fn check_condition_type(&self, spec: &ConditionSpec) -> Result<(), AlarmError> {
-        let Some(type_id) = &spec.type_id else { return Ok(()) };
-        let base = spec.kind_type_id();
-        let nodes = self.read();
-        if nodes.is_subtype(nodes.find(type_id)?, nodes.find(&base)?) {
-            return Ok(());
-        }
-        Err(AlarmError::Type { name: spec.name.clone(), type_id: type_id.clone(), base })
-    }
-
-    /// Own fields are those that the type has and the type of its kind has not. Their values are of the DataType and the rank
-    /// that the type declares (Part 9 §5.5.2 has clients read them by it), or null.
-    fn check_own_fields(&self, spec: &ConditionSpec, own: &OwnFields) -> Result<(), AlarmError> {
-        if own.is_empty() {
-            return Ok(());
-        }
-        let (type_id, base) = (spec.type_id(), spec.kind_type_id());
-        let nodes = self.read();
-        let (kind, base_kind) = (nodes.find(&type_id)?, nodes.find(&base)?);
-        let fits =
-            |name: &FieldName| nodes.has_field(kind, name.path()) && !nodes.has_field(base_kind, name.path());
-        for (name, value) in own {
-            if !fits(name) {
-                let field = name.to_string();
-                return Err(AlarmError::Field { name: spec.name.clone(), field, type_id, base });
-            }
-            let declared = nodes.event_field(kind, name.path()).and_then(|field| nodes.view(field));
-            // A field that is no Variable has no type.
-            let expected = declared.as_ref().and_then(|view| Expected::of_variable(&nodes, view).ok());
-            let (Some(view), Some(expected), false) = (declared, expected, value.is_empty()) else {
-                continue;
-            };
-            if !matches!(expected.fit(&nodes, value.clone()), Fit::Yes(_)) {
-                let data_type = view.data_type().unwrap_or_default();
-                let kind = nodes.resolve(data_type.as_ref()).and_then(|ix| nodes.view(ix));
-                let called = kind.map_or_else(
-                    || data_type.to_string(),
-                    |view| view.browse_name().name.as_str().to_owned(),
-                );
-                let array = |is_array| if is_array { "array of " } else { "" };
-                let wanted = format!("{}{called}", array(view.value_rank().is_some_and(|rank| rank >= 0)));
-                let kind = value.built_in_type().map_or_else(String::new, |kind| kind.to_string());
-                return Err(AlarmError::FieldType {
-                    name: spec.name.clone(),
-                    field: name.to_string(),
-                    wanted,
-                    found: format!("{}{kind}", array(value.as_array().is_some())),
-                });
-            }
-        }
-        Ok(())
-    }
-
-    /// Sets fields of a condition's own type. The next event has them; until then, clients see the values of the last event.
-    ///
-    /// # Errors
-    /// There is no such condition, or its type does not add such a field.
-    pub fn set_condition_fields(&self, id: &NodeId, own: OwnFields) -> Result<(), AlarmError> {
-        let unknown = || AlarmError::Node(NodeError::Unknown(id.clone()));
-        let alarms = self.alarms().ok_or_else(unknown)?;
-        let spec = {
-            let inner = alarms.lock();
-            let number = inner.by_id.get(id).copied().ok_or_else(unknown)?;
-            inner.conditions.get(number as usize).ok_or_else(unknown)?.spec.clone()
-        };
-        // Not under the lock of the conditions: it takes that of the nodes.
-        self.check_own_fields(&spec, &own)?;
-        let mut inner = alarms.lock();
-        let number = inner.by_id.get(id).copied().ok_or_else(unknown)?;
-        let condition = inner.conditions.get_mut(number as usize).ok_or_else(unknown)?;
-        let all = Arc::make_mut(condition.own.get_or_insert_default());
-        for (name, value) in own {
-            match all.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, known)) => *known = value,
-                None => all.push((name, value)),
-            }
-        }
-        Ok(())
     }
 
     /// Looks at what was written since the last call and at what is due. Gives the next time at which something is due
@@ -435,6 +243,27 @@ impl AddressSpace {
             let limits = LimitSet::NONE;
             let finding = Finding { active: is_active, limits, severity, quality: StatusCode::GOOD };
             Ok(condition.machine.found(finding, text, now))
+        })
+    }
+
+    /// The date of an alarm for dates that watches no Variable is another one, such as that of a new certificate.
+    ///
+    /// # Errors
+    /// There is no such condition.
+    pub fn set_condition_date(
+        &self,
+        condition: &NodeId,
+        date: UtcTime,
+        certified: Option<Certified>,
+        now: UtcTime,
+    ) -> Result<(), StatusCode> {
+        self.change_condition(condition, now, |condition| {
+            (condition.spec.date, condition.spec.certified) = (Some(date), certified);
+            let notes = condition.look(now);
+            if notes.is_empty() {
+                condition.show(condition.last.clone(), now);
+            }
+            Ok(notes)
         })
     }
 
@@ -517,7 +346,7 @@ impl AddressSpace {
 }
 
 impl Alarms {
-    fn count(&self, changed: bool) {
+    pub(super) fn count(&self, changed: bool) {
         if changed {
             self.changes.fetch_add(1, Ordering::AcqRel);
         }
@@ -540,7 +369,7 @@ impl Inner {
     }
 
     /// Looks at the input of a condition.
-    fn look(&mut self, space: &AddressSpace, number: u32, now: UtcTime) -> bool {
+    pub(super) fn look(&mut self, space: &AddressSpace, number: u32, now: UtcTime) -> bool {
         let Some(condition) = self.conditions.get_mut(number as usize) else { return false };
         let notes = condition.look(now);
         let changed = self.tell(space, number, notes, now);
@@ -570,7 +399,7 @@ impl Inner {
     }
 
     /// Brings the list of deadlines up to date.
-    fn arm(&mut self, number: u32, now: UtcTime) {
+    pub(super) fn arm(&mut self, number: u32, now: UtcTime) {
         let Some(condition) = self.conditions.get_mut(number as usize) else { return };
         // What is due and did not go away, as with a Bad input, is looked at again later.
         let again = later(now, AGAIN_MS);
@@ -592,15 +421,20 @@ impl Inner {
 impl Condition {
     /// Looks at the input.
     fn look(&mut self, now: UtcTime) -> Notes {
-        let Some(input) = &self.input else { return Notes::new() };
-        let snapshot = input.read();
-        if snapshot.status == StatusCode::BAD_WAITING_FOR_INITIAL_DATA {
+        let (value, status, source) = match (&self.input, self.spec.date) {
+            (Some(input), _) => {
+                let snapshot = input.read();
+                (snapshot.value(), snapshot.status, snapshot.source)
+            }
+            (None, Some(date)) => (date.into(), StatusCode::GOOD, UtcTime::NULL),
+            (None, None) => return Notes::new(),
+        };
+        if status == StatusCode::BAD_WAITING_FOR_INITIAL_DATA {
             return Notes::new();
         }
-        let value = snapshot.value();
         let target = self.target.as_ref().map(|slot| slot.read().value());
-        let time = if snapshot.source.is_null() { now } else { snapshot.source };
-        let input = Input { value: &value, status: snapshot.status, time, target: target.as_ref() };
+        let time = if source.is_null() { now } else { source };
+        let input = Input { value: &value, status, time, target: target.as_ref() };
         let finding = self.detector.look(input, now);
         if self.machine.knows(&finding) {
             return Notes::new();

@@ -22,11 +22,28 @@ use crate::space::Arguments;
 pub struct Definition {
     pub(super) name: String,
     states: Vec<String>,
-    /// Names of the states before and behind it, and of the Method that causes it.
-    transitions: Vec<(String, String, Option<String>)>,
+    transitions: Vec<Named>,
     inputs: Vec<(String, Inputs)>,
+    outputs: Vec<(String, Inputs)>,
     /// The state, the name and the type.
     machines: Vec<(String, String, StateMachineType)>,
+}
+
+/// A transition by the names of what it joins.
+#[derive(Debug, Clone, PartialEq)]
+struct Named {
+    from: String,
+    to: Target,
+    /// The Method that causes it.
+    cause: Option<String>,
+}
+
+/// Where a transition goes.
+#[derive(Debug, Clone, PartialEq)]
+enum Target {
+    State(String),
+    /// A machine inside a state, and its state.
+    Inside(String, String),
 }
 
 /// The names of arguments, and their DataTypes and ValueRanks.
@@ -45,7 +62,7 @@ impl Definition {
 
     fn empty() -> Self {
         let (name, states, transitions) = (String::new(), Vec::new(), Vec::new());
-        Self { name, states, transitions, inputs: Vec::new(), machines: Vec::new() }
+        Self { name, states, transitions, inputs: Vec::new(), outputs: Vec::new(), machines: Vec::new() }
     }
 
     /// One more state.
@@ -58,16 +75,33 @@ impl Definition {
     /// A transition that clients cause by calling a Method; the application can make it too. Its name is made of its states:
     /// `ClosedToOpened`. One Method can cause several transitions, if they begin in different states.
     #[must_use]
-    pub fn transition(mut self, from: &str, to: &str, cause: &str) -> Self {
-        self.transitions.push((from.to_owned(), to.to_owned(), Some(cause.to_owned())));
+    pub fn transition(self, from: &str, to: &str, cause: &str) -> Self {
+        self.joined(from, Target::State(to.to_owned()), Some(cause))
+    }
+
+    fn joined(mut self, from: &str, to: Target, cause: Option<&str>) -> Self {
+        self.transitions.push(Named { from: from.to_owned(), to, cause: cause.map(str::to_owned) });
         self
+    }
+
+    /// A transition that clients cause by calling a Method and that goes directly to a state of a machine
+    /// [inside](Self::sub_machine) a state: that machine goes there instead of to its initial state (Part 16 §4.4.10). Its name
+    /// is made of the state before it and that state of the machine inside: `StoppedToFast`.
+    #[must_use]
+    pub fn transition_into(self, from: &str, machine: &str, state: &str, cause: &str) -> Self {
+        self.joined(from, Target::Inside(machine.to_owned(), state.to_owned()), Some(cause))
+    }
+
+    /// The same for a transition that only the application makes.
+    #[must_use]
+    pub fn own_transition_into(self, from: &str, machine: &str, state: &str) -> Self {
+        self.joined(from, Target::Inside(machine.to_owned(), state.to_owned()), None)
     }
 
     /// A transition that only the application makes.
     #[must_use]
-    pub fn own_transition(mut self, from: &str, to: &str) -> Self {
-        self.transitions.push((from.to_owned(), to.to_owned(), None));
-        self
+    pub fn own_transition(self, from: &str, to: &str) -> Self {
+        self.joined(from, Target::State(to.to_owned()), None)
     }
 
     /// The arguments of a Method that causes transitions: [`Step::inputs`](super::Step::inputs) has them.
@@ -91,6 +125,18 @@ impl Definition {
         self
     }
 
+    /// The results of a Method that causes transitions: [`Step::set_outputs`](super::Step::set_outputs) gives them.
+    #[must_use]
+    pub fn outputs<O: Arguments>(
+        mut self,
+        cause: &str,
+        names: impl IntoIterator<Item = &'static str>,
+    ) -> Self {
+        let names = names.into_iter().map(str::to_owned).collect();
+        self.outputs.push((cause.to_owned(), Inputs { names, types: O::types() }));
+        self
+    }
+
     /// A state machine inside a state (HasSubStateMachine): it begins in its initial state whenever the state is entered, and
     /// is not active in the other states.
     #[must_use]
@@ -102,12 +148,19 @@ impl Definition {
     /// The machine, or what is wrong with it.
     pub(super) fn compile(self) -> Result<Machine, String> {
         let mut machine = Machine { states: self.states, ..Machine::default() };
-        for (from, to, cause) in self.transitions {
-            let state = |name: &String| {
-                let found = machine.states.iter().position(|known| known == name);
-                found.ok_or_else(|| format!("there is no state {name}: name it with state() first"))
+        for (state, name, kind) in self.machines {
+            let at = machine.state(&state)?;
+            machine.machines.push(SubMachine { state: at, name, kind });
+        }
+        for Named { from, to, cause } in self.transitions {
+            let at = machine.state(&from)?;
+            let (next, into, target) = match to {
+                Target::State(to) => (machine.state(&to)?, None, to),
+                Target::Inside(sub, state) => {
+                    let (next, into) = machine.inside(&sub, &state)?;
+                    (next, Some(into), state)
+                }
             };
-            let (at, next) = (state(&from)?, state(&to)?);
             let cause = cause.map(|cause| {
                 machine.causes.iter().position(|known| *known == cause).unwrap_or_else(|| {
                     machine.causes.push(cause);
@@ -118,29 +171,11 @@ impl Definition {
                 let cause = machine.causes.get(cause).map_or("", String::as_str);
                 return Err(format!("{cause} causes two transitions in the state {from}"));
             }
-            machine.transitions.push(Transition { name: format!("{from}To{to}"), from: at, to: next, cause });
+            let name = format!("{from}To{target}");
+            machine.transitions.push(Transition { name, from: at, to: next, into, cause });
         }
-        machine.inputs.resize(machine.causes.len(), Inputs::default());
-        for (cause, inputs) in self.inputs {
-            let at = machine
-                .cause(&cause)
-                .ok_or_else(|| format!("{cause} has inputs and causes no transition"))?;
-            if inputs.names.len() != inputs.types.len() {
-                return Err(format!(
-                    "{cause} has {} names and {} types of inputs",
-                    inputs.names.len(),
-                    inputs.types.len()
-                ));
-            }
-            if let Some(known) = machine.inputs.get_mut(at) {
-                *known = inputs;
-            }
-        }
-        for (state, name, kind) in self.machines {
-            let found = machine.states.iter().position(|known| *known == state);
-            let at = found.ok_or_else(|| format!("there is no state {state}: name it with state() first"))?;
-            machine.machines.push(SubMachine { state: at, name, kind });
-        }
+        machine.inputs = machine.arguments(self.inputs, "inputs")?;
+        machine.outputs = machine.arguments(self.outputs, "outputs")?;
         let transitions = machine.transitions.iter().map(|transition| &transition.name);
         let machines = machine.machines.iter().map(|sub| &sub.name);
         let mut names: Vec<&String> =
@@ -167,6 +202,8 @@ pub(super) struct Machine {
     pub(super) causes: Vec<String>,
     /// The arguments of each cause.
     pub(super) inputs: Vec<Inputs>,
+    /// The results of each cause.
+    pub(super) outputs: Vec<Inputs>,
     pub(super) machines: Vec<SubMachine>,
 }
 
@@ -183,10 +220,43 @@ pub(super) struct Transition {
     pub(super) name: String,
     pub(super) from: usize,
     pub(super) to: usize,
+    /// The machine inside the state behind it, and the state that it goes to instead of its initial one.
+    pub(super) into: Option<(usize, usize)>,
     pub(super) cause: Option<usize>,
 }
 
 impl Machine {
+    fn state(&self, name: &str) -> Result<usize, String> {
+        let found = self.states.iter().position(|known| known == name);
+        found.ok_or_else(|| format!("there is no state {name}: name it with state() first"))
+    }
+
+    /// A state of a machine inside: the state that the machine is inside of, the machine, and its state.
+    fn inside(&self, machine: &str, state: &str) -> Result<(usize, (usize, usize)), String> {
+        let at = self.machines.iter().position(|known| known.name == machine);
+        let (at, sub) = at
+            .and_then(|at| Some((at, self.machines.get(at)?)))
+            .ok_or_else(|| format!("there is no machine {machine}: name it with sub_machine()"))?;
+        let inner = sub.kind.machine().states.iter().position(|known| known == state);
+        let inner = inner.ok_or_else(|| format!("the machine {machine} has no state {state}"))?;
+        Ok((sub.state, (at, inner)))
+    }
+
+    /// The arguments of each cause.
+    fn arguments(&self, given: Vec<(String, Inputs)>, what: &str) -> Result<Vec<Inputs>, String> {
+        let mut all = vec![Inputs::default(); self.causes.len()];
+        for (cause, arguments) in given {
+            let at = self.cause(&cause).and_then(|at| all.get_mut(at));
+            let known = at.ok_or_else(|| format!("{cause} has {what} and causes no transition"))?;
+            let (names, types) = (arguments.names.len(), arguments.types.len());
+            if names != types {
+                return Err(format!("{cause} has {names} names and {types} types of {what}"));
+            }
+            *known = arguments;
+        }
+        Ok(all)
+    }
+
     /// The transition that a cause leads to in a state; `None` if there is none.
     pub(super) fn on(&self, state: usize, cause: usize) -> Option<usize> {
         self.transitions
@@ -197,9 +267,19 @@ impl Machine {
     /// The transition between two states; `None` if there is none.
     pub(super) fn between(&self, from: usize, to: &str) -> Option<usize> {
         let is_it = |transition: &Transition| {
-            transition.from == from && self.states.get(transition.to).is_some_and(|state| state == to)
+            transition.from == from
+                && transition.into.is_none()
+                && self.states.get(transition.to).is_some_and(|state| state == to)
         };
         self.transitions.iter().position(is_it)
+    }
+
+    /// The transition from a state to one of a machine inside; `None` if there is none.
+    pub(super) fn between_inside(&self, from: usize, machine: &str, state: &str) -> Option<usize> {
+        let (_, into) = self.inside(machine, state).ok()?;
+        self.transitions
+            .iter()
+            .position(|transition| transition.from == from && transition.into == Some(into))
     }
 
     pub(super) fn cause(&self, name: &str) -> Option<usize> {
@@ -254,5 +334,9 @@ mod tests {
             problem(door().inputs::<(f64,)>("Lock", ["force"])).contains("Lock has inputs and causes no")
         );
         assert!(problem(door().inputs::<(f64,)>("Open", [])).contains("Open has 0 names and 1 types"));
+        assert!(problem(door().outputs::<(f64,)>("Lock", ["x"])).contains("Lock has outputs and causes no"));
+        assert!(
+            problem(door().transition_into("Closed", "Motor", "Fast", "Run")).contains("no machine Motor")
+        );
     }
 }

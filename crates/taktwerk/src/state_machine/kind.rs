@@ -79,16 +79,21 @@ fn add_parts(node: &Node, machine: &Machine) -> Result<(Vec<NodeId>, Vec<NodeId>
     }
     let mut causes = Vec::new();
     let mandatory = ns0(object_ids::MODELLING_RULE_MANDATORY);
-    for (name, inputs) in machine.causes.iter().zip(&machine.inputs) {
+    let arguments_of = machine.inputs.iter().zip(&machine.outputs);
+    for (name, (inputs, outputs)) in machine.causes.iter().zip(arguments_of) {
         let id = node.child_id(name);
         let method = NodeSpec::method(id.clone(), node.child_name(name), None);
         node.add(method, r::HAS_COMPONENT, None)?;
         refer(&id, r::HAS_MODELLING_RULE, &mandatory)?;
-        if !inputs.types.is_empty() {
-            let method = Node { id: id.clone(), ..node.clone() };
-            let described = arguments(name, "inputs", &inputs.names, &inputs.types)?;
-            method.standard_property("InputArguments", described)?;
-            let property = method.child_named(&QualifiedName::new(0, "InputArguments"))?;
+        let method = Node { id: id.clone(), ..node.clone() };
+        for (property, what, declared) in
+            [("InputArguments", "inputs", inputs), ("OutputArguments", "outputs", outputs)]
+        {
+            if declared.types.is_empty() {
+                continue;
+            }
+            method.standard_property(property, arguments(name, what, &declared.names, &declared.types)?)?;
+            let property = method.child_named(&QualifiedName::new(0, property))?;
             refer(&property.id, r::HAS_MODELLING_RULE, &mandatory)?;
         }
         causes.push(id);
@@ -97,8 +102,13 @@ fn add_parts(node: &Node, machine: &Machine) -> Result<(Vec<NodeId>, Vec<NodeId>
     for (at, transition) in machine.transitions.iter().enumerate() {
         let kind = object_type_ids::TRANSITION_TYPE;
         let id = add_part(node, &transition.name, kind, ("TransitionNumber", at))?;
-        for (kind, state) in [(r::FROM_STATE, transition.from), (r::TO_STATE, transition.to)] {
-            if let Some(state) = states.get(state) {
+        // Part 16 §4.5.4: a transition to a state of a machine inside leads to that state of the machine's type.
+        let inside = transition.into.and_then(|(sub, state)| {
+            machine.machines.get(sub).and_then(|sub| sub.kind.states().get(state))
+        });
+        let to = inside.or_else(|| states.get(transition.to));
+        for (kind, state) in [(r::FROM_STATE, states.get(transition.from)), (r::TO_STATE, to)] {
+            if let Some(state) = state {
                 refer(&id, kind, state)?;
             }
         }
@@ -163,10 +173,16 @@ impl StateMachineType {
         Some(Named { name: &transition.name, id: id.clone(), number: number_of(at) })
     }
 
-    /// The states before and behind a transition.
-    pub(super) fn ends(&self, at: usize) -> Option<(usize, usize)> {
+    /// The states before and behind a transition, and the state that a machine inside the latter goes to.
+    pub(super) fn ends(&self, at: usize) -> Option<(usize, usize, Option<(usize, usize)>)> {
         let transition = self.0.machine.transitions.get(at)?;
-        Some((transition.from, transition.to))
+        Some((transition.from, transition.to, transition.into))
+    }
+
+    /// The name of a state of a machine inside.
+    pub(super) fn inner_state(&self, (sub, state): (usize, usize)) -> Option<&str> {
+        let sub = self.0.machine.machines.get(sub)?;
+        sub.kind.machine().states.get(state).map(String::as_str)
     }
 
     /// The object of a state machine inside an instance.

@@ -38,6 +38,7 @@ pub(crate) use shown::{Named, Shown};
 use crate::error::BuildError;
 use crate::lock::lock;
 use crate::space::{Arguments, Node};
+use core::cell::RefCell;
 use core::fmt;
 use std::sync::{Arc, Mutex};
 use taktwerk_schema::ids::object_type_ids;
@@ -57,8 +58,18 @@ pub struct Step<'a> {
     pub from: &'a str,
     /// The state behind it.
     pub to: &'a str,
+    /// The state of a machine inside the state behind it that it goes to; `None`: all of them begin in their initial states.
+    pub inner: Option<&'a str>,
     /// The arguments of the Method that causes it.
     arguments: &'a [Variant],
+    outputs: &'a Outputs<'a>,
+}
+
+/// The results of the Method that causes a transition: their types, and what the application has set.
+#[derive(Debug, PartialEq)]
+struct Outputs<'a> {
+    types: &'a [(u32, i32)],
+    values: RefCell<Vec<Variant>>,
 }
 
 impl Step<'_> {
@@ -72,6 +83,19 @@ impl Step<'_> {
             return Err(invalid);
         }
         I::from_variants(self.arguments.to_vec()).map_err(|_| invalid)
+    }
+
+    /// What the Method that causes it returns, as [`Definition::outputs`] has declared it. What is not set is null. If the
+    /// application makes the transition without a Method, nobody gets them.
+    ///
+    /// # Errors
+    /// Bad_TypeMismatch if others are declared, unless none are needed.
+    pub fn set_outputs<O: Arguments>(&self, outputs: O) -> Result<(), StatusCode> {
+        if *self.outputs.types != *O::types() {
+            return if self.outputs.types.is_empty() { Ok(()) } else { Err(StatusCode::BAD_TYPE_MISMATCH) };
+        }
+        *self.outputs.values.borrow_mut() = outputs.into_variants();
+        Ok(())
     }
 }
 
@@ -163,11 +187,9 @@ impl MethodHandler for Cause {
         let (machine, cause) = (StateMachine(Arc::clone(&self.machine)), self.cause);
         MethodCall::Blocking(Box::new(move || {
             // The state may have changed since the Method was executable.
-            machine
-                .make(StatusCode::BAD_NOT_EXECUTABLE, &inputs, |state| {
-                    machine.0.kind.machine().on(state, cause)
-                })
-                .map(|()| Vec::new())
+            machine.make(StatusCode::BAD_NOT_EXECUTABLE, (Some(cause), &inputs), |state| {
+                machine.0.kind.machine().on(state, cause)
+            })
         }))
     }
 }
@@ -229,6 +251,11 @@ impl StateMachine {
         self.place(None);
     }
 
+    /// Goes to a state, because a transition leads to that state inside another one.
+    fn enter_at(&self, state: usize) {
+        self.place(Some(state));
+    }
+
     /// The caller holds [`Inner::changing`].
     fn place(&self, state: Option<usize>) {
         {
@@ -264,7 +291,17 @@ impl StateMachine {
     /// Bad_InvalidState if there is none from the present state, or another transition is under way; else what the
     /// application says.
     pub fn go_to(&self, state: &str) -> Result<(), StatusCode> {
-        self.make(StatusCode::BAD_INVALID_STATE, &[], |now| self.0.kind.machine().between(now, state))
+        let machine = self.0.kind.machine();
+        self.make(StatusCode::BAD_INVALID_STATE, (None, &[]), |now| machine.between(now, state)).map(drop)
+    }
+
+    /// Makes the transition that goes directly to a state of a machine inside a state.
+    ///
+    /// # Errors
+    /// As [`Self::go_to`].
+    pub fn go_into(&self, machine: &str, state: &str) -> Result<(), StatusCode> {
+        let own = self.0.kind.machine();
+        self.make(StatusCode::BAD_INVALID_STATE, (None, &[]), |now| own.between_inside(now, machine, state)).map(drop)
     }
 
     /// Does what a Method does.
@@ -281,17 +318,34 @@ impl StateMachine {
     /// # Errors
     /// As [`Self::cause`].
     pub fn cause_with(&self, method: &str, inputs: impl Arguments) -> Result<(), StatusCode> {
+        self.cause_by(method, inputs).map(drop)
+    }
+
+    /// Does what a Method does, and gives what it returns.
+    ///
+    /// # Errors
+    /// As [`Self::cause`], and Bad_TypeMismatch if the Method returns something else; the transition has been made then.
+    pub fn cause_for<O: Arguments>(&self, method: &str, inputs: impl Arguments) -> Result<O, StatusCode> {
+        let outputs = self.cause_by(method, inputs)?;
+        let mismatch = StatusCode::BAD_TYPE_MISMATCH;
+        if outputs.len() != O::types().len() {
+            return Err(mismatch);
+        }
+        O::from_variants(outputs).map_err(|_| mismatch)
+    }
+
+    fn cause_by(&self, method: &str, inputs: impl Arguments) -> Result<Vec<Variant>, StatusCode> {
         let machine = self.0.kind.machine();
-        let inputs = inputs.into_variants();
-        self.make(StatusCode::BAD_INVALID_STATE, &inputs, |now| machine.on(now, machine.cause(method)?))
+        let (cause, inputs) = (machine.cause(method), inputs.into_variants());
+        self.make(StatusCode::BAD_INVALID_STATE, (cause, &inputs), |now| machine.on(now, cause?))
     }
 
     fn make(
         &self,
         refusal: StatusCode,
-        arguments: &[Variant],
+        (cause, arguments): (Option<usize>, &[Variant]),
         choose: impl FnOnce(usize) -> Option<usize>,
-    ) -> Result<(), StatusCode> {
+    ) -> Result<Vec<Variant>, StatusCode> {
         let kind = &self.0.kind;
         let (transition, entered) = {
             let mut now = lock(&self.0.now);
@@ -301,14 +355,20 @@ impl StateMachine {
         };
         // Ends the transition when the application refuses it or panics, too.
         let _moving = Moving(self);
-        let (Some(shown), Some((from, to))) = (kind.transition(transition), kind.ends(transition)) else {
+        let (Some(shown), Some((from, to, into))) = (kind.transition(transition), kind.ends(transition)) else {
             return Err(StatusCode::BAD_INTERNAL_ERROR);
         };
         let (Some(before), Some(behind)) = (kind.state(from), kind.state(to)) else {
             return Err(StatusCode::BAD_INTERNAL_ERROR);
         };
         // Without the lock: it may ask for the state, and take its time.
-        let step = Step { transition: shown.name, from: before.name, to: behind.name, arguments };
+        let types = cause.and_then(|cause| kind.machine().outputs.get(cause));
+        let types = types.map_or(&[][..], |declared| &declared.types);
+        let outputs = Outputs { types, values: RefCell::default() };
+        let inner = into.and_then(|into| kind.inner_state(into));
+        let (transition, from_name, to_name) = (shown.name, before.name, behind.name);
+        let step =
+            Step { transition, from: from_name, to: to_name, inner, arguments, outputs: &outputs };
         (self.0.act)(self, step)?;
         let _changing = lock(&self.0.changing);
         {
@@ -322,10 +382,17 @@ impl StateMachine {
         self.show(Some(to));
         // A transition to the same state leaves and enters it.
         self.0.machines.iter().filter(|(inside, _)| *inside == from).for_each(|(_, machine)| machine.leave());
-        self.0.machines.iter().filter(|(inside, _)| *inside == to).for_each(|(_, machine)| machine.enter());
+        for (at, (_, machine)) in self.0.machines.iter().enumerate().filter(|(_, (inside, _))| *inside == to) {
+            match into.filter(|(sub, _)| *sub == at) {
+                Some((_, state)) => machine.enter_at(state),
+                None => machine.enter(),
+            }
+        }
         self.0.shown.show_transition(&shown);
         self.0.shown.raise(object_type_ids::TRANSITION_EVENT_TYPE, &shown, (&before, &behind));
-        Ok(())
+        let mut outputs = outputs.values.into_inner();
+        outputs.resize(types.len(), Variant::Empty);
+        Ok(outputs)
     }
 
     /// Shows a state: its name, and which Methods cause something in it (Part 16 §4.4.2).

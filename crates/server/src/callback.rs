@@ -4,6 +4,7 @@
 //! other clients.
 
 use crate::account::{Account, Category, Charge};
+use crate::diagnostics::session::SessionEntry;
 use core::any::Any;
 use core::fmt;
 use core::future::Future;
@@ -39,6 +40,16 @@ impl CallContext {
         let mut roles = roles.to_vec();
         roles.sort();
         Self { object_id, roles: roles.into(), encrypted, ..Self::default() }
+    }
+}
+
+impl CallContext {
+    /// The ApplicationName of the client, as it has given it for the session; `None` without a session, or if it is over.
+    #[must_use]
+    pub fn client_name(&self) -> Option<String> {
+        let session = self.session_life.0.as_ref()?.upgrade()?;
+        let entry = session.downcast_ref::<SessionEntry>()?;
+        Some(entry.client.application_name.text.as_str().to_owned())
     }
 }
 

@@ -11,7 +11,7 @@
 //! - `metadata`, `role_set`: what the NamespaceMetadata objects and the RoleSet show;
 //! - `instance`: members of new instances; `instances`: instances by their type, for Query;
 //! - `history`: which Variables have a history; `versions`: NodeVersions and model changes;
-//!   `semantics`: values with another meaning;
+//!   `semantics`: values with another meaning; `tree`: deleting a node with its parts;
 //! - `events`: where in the address space events can be seen; `audit`: AuditEvents; `alarms`: conditions;
 //! - [`build`]: builders for applications; [`import`]: NodeSets at run time.
 
@@ -46,6 +46,7 @@ pub(crate) mod slot;
 pub(crate) mod spec;
 pub(crate) mod store;
 mod sync;
+mod tree;
 mod versions;
 pub(crate) mod view;
 pub(crate) mod views;

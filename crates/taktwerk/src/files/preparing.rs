@@ -70,7 +70,7 @@ fn show(shown: &Shown, transition: Transition) {
 
 fn shown(inner: &Inner, machine: &NodeId) -> Shown {
     let (space, id) = (Arc::downgrade(&inner.space), machine.clone());
-    Shown { space, namespace: id.namespace_index, id, name: "TransferState".to_owned() }
+    Shown::at(space, id, "TransferState")
 }
 
 /// Content that is being made. It does not keep the server.

@@ -165,6 +165,19 @@ impl Transition {
         }
     }
 
+    /// Whether the execution has ended behind it.
+    #[must_use]
+    pub const fn ends_execution(self) -> bool {
+        matches!(
+            self,
+            Self::RunningToHalted
+                | Self::SuspendedToHalted
+                | Self::ReadyToHalted
+                | Self::RunningToReady
+                | Self::SuspendedToReady
+        )
+    }
+
     /// The state behind it.
     #[must_use]
     pub const fn to(self) -> State {

@@ -17,21 +17,28 @@
 //! # }
 //! ```
 //!
-//! - `machine`: states, transitions and commands.
+//! - `machine`: states, transitions and commands; `builder`: adding one; `kind`: types that clients make instances of;
+//! - `diagnostics`: what ProgramDiagnostic shows.
 
+mod builder;
+mod diagnostics;
+mod kind;
 mod machine;
 
+pub use builder::ProgramBuilder;
+pub use kind::ProgramType;
 pub use machine::{Command, State, Transition};
 
 use crate::error::BuildError;
 use crate::lock::lock;
-use crate::space::{Node, ns0};
+use crate::space::{Arguments, Node, now, ns0};
 use crate::state_machine::{Named, Shown};
+use builder::Declared;
+use diagnostics::Diagnostics;
 use std::sync::{Arc, Mutex};
-use taktwerk_schema::ids::{object_type_ids, reference_type_ids};
+use taktwerk_schema::ids::object_type_ids;
 use taktwerk_server::callback::{CallContext, MethodCall, MethodHandler};
-use taktwerk_server::space::NodeSpec;
-use taktwerk_types::{QualifiedName, StatusCode, Variant};
+use taktwerk_types::{StatusCode, Variant};
 
 /// Decides on transitions and acts on them: it is asked before each one.
 type Act = dyn Fn(&Program, Transition) -> Result<(), StatusCode> + Send + Sync;
@@ -39,7 +46,12 @@ type Act = dyn Fn(&Program, Transition) -> Result<(), StatusCode> + Send + Sync;
 struct Inner {
     shown: Shown,
     state: Mutex<Now>,
-    act: Box<Act>,
+    act: Arc<Act>,
+    /// The arguments of its Methods.
+    declared: Declared,
+    diagnostics: Mutex<Diagnostics>,
+    /// It deletes itself when its execution has ended (AutoDelete).
+    auto_delete: bool,
 }
 
 struct Now {
@@ -49,6 +61,20 @@ struct Now {
     /// How the work has ended during that transition.
     ended: Option<End>,
     recycled: i32,
+    /// The Method that has caused the transition.
+    call: Call,
+    /// IntermediateResult of the events to come.
+    intermediate: Variant,
+    /// It has ended and is about to be deleted.
+    is_over: bool,
+}
+
+/// The arguments of a Method while it causes a transition.
+#[derive(Default)]
+struct Call {
+    command: Option<Command>,
+    inputs: Vec<Variant>,
+    outputs: Vec<Variant>,
 }
 
 /// How the work of a Program ends by itself.
@@ -77,36 +103,6 @@ impl core::fmt::Debug for Program {
     }
 }
 
-impl Node {
-    /// Adds a Program, which is Ready. `act` is called before each transition, on a worker thread if a client has asked for
-    /// it; if it returns an error, the client gets that, and the state stays.
-    ///
-    /// # Errors
-    /// The node has such a child already.
-    pub fn program(
-        &self,
-        name: &str,
-        act: impl Fn(&Program, Transition) -> Result<(), StatusCode> + Send + Sync + 'static,
-    ) -> Result<Program, BuildError> {
-        let object =
-            self.object(name).of_type(ns0(object_type_ids::PROGRAM_STATE_MACHINE_TYPE)).event_notifier();
-        let node = object.with("LastTransition").with("LastTransition/TransitionTime").add()?;
-        let state = Mutex::new(Now { state: State::Ready, is_moving: false, ended: None, recycled: 0 });
-        let program = Program(Arc::new(Inner { shown: Shown::new(&node, name), state, act: Box::new(act) }));
-        for command in Command::ALL {
-            // The type has them with the rule OptionalPlaceholder: an instance gets its own.
-            let handler = Arc::new(Run { program: Arc::clone(&program.0), command });
-            let name = QualifiedName::new(0, command.name());
-            let method = NodeSpec::method(node.child_id(command.name()), name, Some(handler));
-            node.add(method, reference_type_ids::HAS_COMPONENT, None)?;
-        }
-        program.0.shown.set(&["Deletable"], false);
-        program.0.shown.set(&["AutoDelete"], false);
-        program.show(State::Ready, None, 0);
-        Ok(program)
-    }
-}
-
 /// A method of a program, which lives as long as the address space has it.
 struct Run {
     program: Arc<Inner>,
@@ -114,12 +110,10 @@ struct Run {
 }
 
 impl MethodHandler for Run {
-    fn call(&self, _: &CallContext, _: Vec<Variant>) -> MethodCall {
+    fn call(&self, context: &CallContext, inputs: Vec<Variant>) -> MethodCall {
         let (program, command) = (Program(Arc::clone(&self.program)), self.command);
-        MethodCall::Blocking(Box::new(move || {
-            program.go(|state| state.on(command))?;
-            Ok(Vec::new())
-        }))
+        let context = context.clone();
+        MethodCall::Blocking(Box::new(move || program.called(command, &context, inputs)))
     }
 }
 
@@ -141,7 +135,64 @@ impl Program {
     /// # Errors
     /// Bad_InvalidState if the command cannot be given in this state, or what the application says.
     pub fn command(&self, command: Command) -> Result<(), StatusCode> {
-        self.go(|state| state.on(command))
+        self.go(Call { command: Some(command), ..Call::default() }, |state| state.on(command)).map(drop)
+    }
+
+    /// Does what a client's method does, and notes it.
+    fn called(
+        &self,
+        command: Command,
+        context: &CallContext,
+        inputs: Vec<Variant>,
+    ) -> Result<Vec<Variant>, StatusCode> {
+        let began = now();
+        let call = Call { command: Some(command), inputs: inputs.clone(), ..Call::default() };
+        let result = self.go(call, |state| state.on(command));
+        let declared = self.0.declared.of(command);
+        lock(&self.0.diagnostics).called(command, context, declared, (inputs, &result), began);
+        self.show_diagnostics();
+        result
+    }
+
+    /// The arguments of the Method that causes the transition under way: for the function that is called before it.
+    ///
+    /// # Errors
+    /// Bad_InvalidArgument if they are others, as for a transition that the application makes.
+    pub fn inputs<I: Arguments>(&self) -> Result<I, StatusCode> {
+        let inputs = lock(&self.0.state).call.inputs.clone();
+        let invalid = StatusCode::BAD_INVALID_ARGUMENT;
+        if inputs.len() != I::types().len() {
+            return Err(invalid);
+        }
+        I::from_variants(inputs).map_err(|_| invalid)
+    }
+
+    /// What the Method returns that causes the transition under way. Outputs that are not set are null.
+    ///
+    /// # Errors
+    /// Bad_TypeMismatch if others are declared; Bad_InvalidState if no Method causes a transition.
+    pub fn set_outputs<O: Arguments>(&self, outputs: O) -> Result<(), StatusCode> {
+        let mut now = lock(&self.0.state);
+        let command = now.call.command.filter(|_| now.is_moving).ok_or(StatusCode::BAD_INVALID_STATE)?;
+        if self.0.declared.of(command).outputs.types != O::types() {
+            return Err(StatusCode::BAD_TYPE_MISMATCH);
+        }
+        now.call.outputs = outputs.into_variants();
+        Ok(())
+    }
+
+    /// IntermediateResult of the transition events from now on (Part 10 §5.2.5.2). To be set before the transition, such as by
+    /// the function that is called before it.
+    pub fn set_intermediate_result(&self, value: impl Into<Variant>) {
+        lock(&self.0.state).intermediate = value.into();
+    }
+
+    /// FinalResultData, the Object whose Variables are the results (Part 10 §4.2.9): it is added when it is asked for first.
+    ///
+    /// # Errors
+    /// The server or the Program is gone.
+    pub fn final_results(&self) -> Result<Node, BuildError> {
+        self.0.shown.final_results()
     }
 
     /// The work is done: from Running or Suspended to Ready. If a transition is under way, the Program becomes Ready right
@@ -161,15 +212,23 @@ impl Program {
         self.end(End::Failed)
     }
 
-    fn go(&self, choose: impl FnOnce(State) -> Option<Transition>) -> Result<(), StatusCode> {
+    fn go(
+        &self,
+        call: Call,
+        choose: impl FnOnce(State) -> Option<Transition>,
+    ) -> Result<Vec<Variant>, StatusCode> {
+        let command = call.command;
         let transition = {
             let mut now = lock(&self.0.state);
             let transition = choose(now.state).filter(|_| !now.is_moving);
             let transition = transition.ok_or(StatusCode::BAD_INVALID_STATE)?;
-            now.is_moving = true;
+            (now.is_moving, now.call) = (true, call);
             transition
         };
-        self.make(transition)
+        let mut outputs = self.make(transition)?;
+        let declared = command.map_or(0, |command| self.0.declared.of(command).outputs.types.len());
+        outputs.resize(declared, Variant::Empty);
+        Ok(outputs)
     }
 
     /// The work has ended: makes the transition, now or behind the one that is under way.
@@ -184,24 +243,33 @@ impl Program {
                 return Ok(());
             }
             let transition = end.transition(now.state).ok_or(StatusCode::BAD_INVALID_STATE)?;
-            now.is_moving = true;
+            (now.is_moving, now.call) = (true, Call::default());
             transition
         };
-        self.make(transition)
+        self.make(transition).map(drop)
     }
 
-    /// Makes a transition that has begun, and what has become necessary meanwhile.
-    fn make(&self, transition: Transition) -> Result<(), StatusCode> {
+    /// Makes a transition that has begun, and what has become necessary meanwhile. Gives what its Method returns.
+    fn make(&self, transition: Transition) -> Result<Vec<Variant>, StatusCode> {
         let moving = Moving(self);
         let result = self.pass(transition);
-        while let Some(transition) = self.next_move() {
-            if let Err(status) = self.pass(transition) {
-                tracing::warn!(program = %self.0.shown.name, ?transition, %status, "the program does not end its work");
+        let mut made = result.is_ok().then_some(transition);
+        let outputs = core::mem::take(&mut lock(&self.0.state).call).outputs;
+        while let Some(transition) = self.next_move(made) {
+            match self.pass(transition) {
+                Ok(()) => made = Some(transition),
+                Err(status) => {
+                    tracing::warn!(program = %self.0.shown.name, ?transition, %status, "the program does not end its work");
+                }
             }
         }
         // The next transition may have begun already.
         core::mem::forget(moving);
-        result
+        let is_over = core::mem::take(&mut lock(&self.0.state).is_over);
+        if is_over {
+            self.0.shown.delete();
+        }
+        result.map(|()| outputs)
     }
 
     /// Makes one transition.
@@ -221,11 +289,14 @@ impl Program {
         Ok(())
     }
 
-    /// How the work has ended while a transition was under way. If it has not, the next transition can begin.
-    fn next_move(&self) -> Option<Transition> {
+    /// How the work has ended while a transition was under way. If it has not, the next transition can begin; `made` is the
+    /// last one that was made.
+    fn next_move(&self, made: Option<Transition>) -> Option<Transition> {
         let mut now = lock(&self.0.state);
         let next = now.ended.take().and_then(|end| end.transition(now.state));
-        now.is_moving = next.is_some();
+        // Part 10 §5.2.2: no other transition begins before it is deleted.
+        now.is_over = next.is_none() && self.0.auto_delete && made.is_some_and(Transition::ends_execution);
+        now.is_moving = next.is_some() || now.is_over;
         next
     }
 
@@ -234,13 +305,22 @@ impl Program {
         self.0.shown.set(&["RecycleCount"], recycled);
         if let Some(transition) = transition {
             self.0.shown.show_transition(&transition.named());
+            lock(&self.0.diagnostics).made(now());
         }
+        self.show_diagnostics();
+    }
+
+    fn show_diagnostics(&self) {
+        let shown = lock(&self.0.diagnostics).clone();
+        shown.show(&self.0.shown);
     }
 
     /// ProgramTransitionEventType (Part 10 §5.2.5.2).
     fn raise(&self, transition: Transition) {
         let ends = (&transition.from().named(), &transition.to().named());
-        self.0.shown.raise(object_type_ids::PROGRAM_TRANSITION_EVENT_TYPE, &transition.named(), ends);
+        let intermediate = lock(&self.0.state).intermediate.clone();
+        let kind = object_type_ids::PROGRAM_TRANSITION_EVENT_TYPE;
+        self.0.shown.raise_with(kind, &transition.named(), ends, &[("IntermediateResult", intermediate)]);
     }
 }
 
@@ -262,6 +342,6 @@ struct Moving<'a>(&'a Program);
 impl Drop for Moving<'_> {
     fn drop(&mut self) {
         let mut now = lock(&self.0.0.state);
-        (now.is_moving, now.ended) = (false, None);
+        (now.is_moving, now.ended, now.call) = (false, None, Call::default());
     }
 }

@@ -1,8 +1,10 @@
 //! What clients see of any finite state machine: variables and events.
 
+use crate::error::BuildError;
 use crate::space::{Node, now, ns0};
-use std::sync::Weak;
+use std::sync::{OnceLock, Weak};
 use taktwerk_server::AddressSpace;
+use taktwerk_server::space::NodeError;
 use taktwerk_types::{LocalizedText, NodeId, QualifiedName, StatusCode, Variant};
 
 /// How urgent a transition is, as the examples of Part 10 have it for ordinary ones.
@@ -14,6 +16,8 @@ pub(crate) struct Shown {
     pub(crate) id: NodeId,
     pub(crate) namespace: u16,
     pub(crate) name: String,
+    /// Is told when it deletes itself.
+    deleted: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 /// A state or a transition.
@@ -27,12 +31,49 @@ pub(crate) struct Named<'a> {
 impl Shown {
     pub(crate) fn new(node: &Node, name: &str) -> Self {
         let space = std::sync::Arc::downgrade(&node.space);
-        Self { space, id: node.id.clone(), namespace: node.namespace, name: name.to_owned() }
+        Self { namespace: node.namespace, ..Self::at(space, node.id.clone(), name) }
+    }
+
+    /// That of an object whose children are in its own namespace.
+    pub(crate) fn at(space: Weak<AddressSpace>, id: NodeId, name: &str) -> Self {
+        let deleted = OnceLock::new();
+        Self { space, namespace: id.namespace_index, id, name: name.to_owned(), deleted }
     }
 
     /// The object; `None` if the server is gone.
     pub(crate) fn node(&self) -> Option<Node> {
         Some(Node { space: self.space.upgrade()?, id: self.id.clone(), namespace: self.namespace })
+    }
+
+    /// Whether the object is still there.
+    pub(crate) fn is_there(&self) -> bool {
+        self.space.upgrade().is_some_and(|space| space.contains(&self.id))
+    }
+
+    /// Calls a function when the object deletes itself. Only the first call counts.
+    pub(crate) fn when_deleted(&self, told: impl Fn() + Send + Sync + 'static) {
+        let _ = self.deleted.set(Box::new(told));
+    }
+
+    /// Deletes the object with all that it consists of.
+    pub(crate) fn delete(&self) {
+        if let Some(space) = self.space.upgrade() {
+            space.delete_tree(&self.id, now());
+        }
+        if let Some(told) = self.deleted.get() {
+            told();
+        }
+    }
+
+    /// FinalResultData (Part 10 §5.2.1), which is added if it is not there.
+    pub(crate) fn final_results(&self) -> Result<Node, BuildError> {
+        let node = self.node().filter(|node| node.space.contains(&node.id));
+        let node = node.ok_or_else(|| NodeError::Unknown(self.id.clone()))?;
+        let name = QualifiedName::new(0, "FinalResultData");
+        match node.child_named(&name) {
+            Ok(results) => Ok(results),
+            Err(_) => node.object("FinalResultData").browse_name(name).add(),
+        }
     }
 
     pub(crate) fn set(&self, path: &[&str], value: impl Into<Variant>) {
@@ -89,10 +130,22 @@ impl Shown {
         &self,
         event_type: u32,
         transition: &Named<'_>,
+        ends: (&Named<'_>, &Named<'_>),
+    ) {
+        self.raise_with(event_type, transition, ends, &[]);
+    }
+
+    /// The same with fields of that type.
+    pub(crate) fn raise_with(
+        &self,
+        event_type: u32,
+        transition: &Named<'_>,
         (from, to): (&Named<'_>, &Named<'_>),
+        fields: &[(&str, Variant)],
     ) {
         let Some(node) = self.node() else { return };
-        node.event(ns0(event_type))
+        let event = node
+            .event(ns0(event_type))
             .severity(SEVERITY)
             .message(text(&format!("{} is {}", self.name, to.name)))
             .field("Transition", text(transition.name))
@@ -100,8 +153,9 @@ impl Shown {
             .field("FromState", text(from.name))
             .field("FromState/Id", from.id.clone())
             .field("ToState", text(to.name))
-            .field("ToState/Id", to.id.clone())
-            .emit();
+            .field("ToState/Id", to.id.clone());
+        let all = fields.iter().fold(event, |event, (name, value)| event.field(*name, value.clone()));
+        all.emit();
     }
 }
 

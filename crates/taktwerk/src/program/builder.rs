@@ -1,0 +1,211 @@
+//! Adding a Program.
+
+use super::diagnostics::Diagnostics;
+use super::{Act, Call, Command, Inner, Now, Program, Run, State, Transition};
+use crate::error::BuildError;
+use crate::space::{Arguments, Node, arguments, now, ns0};
+use crate::state_machine::Shown;
+use std::sync::{Arc, Mutex};
+use taktwerk_schema::Argument;
+use taktwerk_schema::ids::{object_type_ids, reference_type_ids};
+use taktwerk_server::space::NodeSpec;
+use taktwerk_types::{NodeId, QualifiedName, StatusCode, Variant};
+
+/// The names of arguments, and their DataTypes and ValueRanks.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Typed {
+    names: Vec<String>,
+    pub(super) types: Vec<(u32, i32)>,
+}
+
+impl Typed {
+    fn of<A: Arguments>(names: impl IntoIterator<Item = &'static str>) -> Self {
+        Self { names: names.into_iter().map(str::to_owned).collect(), types: A::types() }
+    }
+
+    /// As the Properties of a Method show them.
+    pub(super) fn described(&self) -> Vec<Argument> {
+        // Checked when the Program was added.
+        let described = arguments("", "arguments", &self.names, &self.types).unwrap_or_default();
+        described.into_iter().map(|argument| argument.0).collect()
+    }
+}
+
+/// The arguments of a Method.
+#[derive(Debug, Clone, Default)]
+pub(super) struct MethodArguments {
+    pub(super) inputs: Typed,
+    pub(super) outputs: Typed,
+}
+
+/// The arguments of all Methods (Part 10 §5.2.4.3).
+#[derive(Debug, Clone, Default)]
+pub(super) struct Declared([MethodArguments; 5]);
+
+impl Declared {
+    fn index(command: Command) -> usize {
+        Command::ALL.iter().position(|known| *known == command).unwrap_or_default()
+    }
+
+    pub(super) fn of(&self, command: Command) -> &MethodArguments {
+        let [first, ..] = &self.0;
+        self.0.get(Self::index(command)).unwrap_or(first)
+    }
+
+    fn edit(&mut self, command: Command, edit: impl FnOnce(&mut MethodArguments)) {
+        if let Some(arguments) = self.0.get_mut(Self::index(command)) {
+            edit(arguments);
+        }
+    }
+}
+
+/// What is said of a Program, or of those of a type.
+#[derive(Debug, Clone)]
+pub(super) struct Settings {
+    pub(super) kind: NodeId,
+    declared: Declared,
+    auto_delete: bool,
+}
+
+/// A Program to be; [`ProgramBuilder::add`] adds it.
+#[derive(Debug)]
+#[must_use = "nothing is added before add()"]
+pub struct ProgramBuilder {
+    pub(super) parent: Node,
+    pub(super) name: String,
+    pub(super) settings: Settings,
+}
+
+impl Node {
+    /// Adds a Program, which is Ready. `act` is called before each transition, on a worker thread if a client has asked for
+    /// it; if it returns an error, the client gets that, and the state stays.
+    ///
+    /// # Errors
+    /// The node has such a child already.
+    pub fn program(
+        &self,
+        name: &str,
+        act: impl Fn(&Program, Transition) -> Result<(), StatusCode> + Send + Sync + 'static,
+    ) -> Result<Program, BuildError> {
+        self.new_program(name).add(act)
+    }
+
+    /// Begins a Program whose methods have arguments, or that deletes itself.
+    pub fn new_program(&self, name: &str) -> ProgramBuilder {
+        let settings = Settings {
+            kind: ns0(object_type_ids::PROGRAM_STATE_MACHINE_TYPE),
+            declared: Declared::default(),
+            auto_delete: false,
+        };
+        ProgramBuilder { parent: self.clone(), name: name.to_owned(), settings }
+    }
+}
+
+impl ProgramBuilder {
+    /// The arguments of a method: [`Program::inputs`] has them.
+    pub fn inputs<I: Arguments>(
+        mut self,
+        command: Command,
+        names: impl IntoIterator<Item = &'static str>,
+    ) -> Self {
+        self.settings.declared.edit(command, |arguments| arguments.inputs = Typed::of::<I>(names));
+        self
+    }
+
+    /// What a method returns: [`Program::set_outputs`] gives it.
+    pub fn outputs<O: Arguments>(
+        mut self,
+        command: Command,
+        names: impl IntoIterator<Item = &'static str>,
+    ) -> Self {
+        self.settings.declared.edit(command, |arguments| arguments.outputs = Typed::of::<O>(names));
+        self
+    }
+
+    /// It deletes itself when its execution has ended: when it is Halted, or Ready again (AutoDelete, Part 10 §5.2.2).
+    pub fn auto_delete(mut self) -> Self {
+        self.settings.auto_delete = true;
+        self
+    }
+
+    /// Adds it, in the state Ready. `act` is called before each transition, on a worker thread if a client has asked for it; if
+    /// it returns an error, the client gets that, and the state stays.
+    ///
+    /// # Errors
+    /// The node has such a child already, or a method has not as many names as arguments.
+    pub fn add(
+        self,
+        act: impl Fn(&Program, Transition) -> Result<(), StatusCode> + Send + Sync + 'static,
+    ) -> Result<Program, BuildError> {
+        self.settings.check()?;
+        self.settings.add(&self.parent, &self.name, Arc::new(act), Diagnostics::created(None, now()))
+    }
+}
+
+impl Settings {
+    /// Whether there are as many names as arguments.
+    pub(super) fn check(&self) -> Result<(), BuildError> {
+        for command in Command::ALL {
+            let MethodArguments { inputs, outputs } = self.declared.of(command);
+            for (what, typed) in [("inputs", inputs), ("outputs", outputs)] {
+                arguments(command.name(), what, &typed.names, &typed.types)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a Program below a node.
+    pub(super) fn add(
+        &self,
+        parent: &Node,
+        name: &str,
+        act: Arc<Act>,
+        diagnostics: Diagnostics,
+    ) -> Result<Program, BuildError> {
+        let object = parent.object(name).of_type(self.kind.clone()).event_notifier();
+        let optional = ["LastTransition", "LastTransition/TransitionTime", "ProgramDiagnostic"];
+        let node = optional.iter().fold(object, |object, path| object.with(path)).add()?;
+        let state = Now {
+            state: State::Ready,
+            is_moving: false,
+            ended: None,
+            recycled: 0,
+            call: Call::default(),
+            intermediate: Variant::Empty,
+            is_over: false,
+        };
+        let program = Program(Arc::new(Inner {
+            shown: Shown::new(&node, name),
+            state: Mutex::new(state),
+            act,
+            declared: self.declared.clone(),
+            diagnostics: Mutex::new(diagnostics),
+            auto_delete: self.auto_delete,
+        }));
+        for command in Command::ALL {
+            // The type has them with the rule OptionalPlaceholder: an instance gets its own.
+            let handler = Arc::new(Run { program: Arc::clone(&program.0), command });
+            let name = QualifiedName::new(0, command.name());
+            let id = node.child_id(command.name());
+            node.add(
+                NodeSpec::method(id.clone(), name, Some(handler)),
+                reference_type_ids::HAS_COMPONENT,
+                None,
+            )?;
+            let method = Node { id, ..node.clone() };
+            let MethodArguments { inputs, outputs } = self.declared.of(command);
+            for (property, what, typed) in
+                [("InputArguments", "inputs", inputs), ("OutputArguments", "outputs", outputs)]
+            {
+                if !typed.types.is_empty() {
+                    let described = arguments(command.name(), what, &typed.names, &typed.types)?;
+                    method.standard_property(property, described)?;
+                }
+            }
+        }
+        program.0.shown.set(&["Deletable"], false);
+        program.0.shown.set(&["AutoDelete"], self.auto_delete);
+        program.show(State::Ready, None, 0);
+        Ok(program)
+    }
+}

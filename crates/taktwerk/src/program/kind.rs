@@ -1,0 +1,161 @@
+//! Types of Programs that clients make instances of (Creatable, Part 10 §4.2.10, §5.2.2).
+
+use super::builder::{ProgramBuilder, Settings};
+use super::diagnostics::Diagnostics;
+use super::{Act, Inner, Program, Transition};
+use crate::error::BuildError;
+use crate::lock::lock;
+use crate::space::{Node, arguments, now, ns0};
+use crate::state_machine::Shown;
+use std::sync::{Arc, Mutex, Weak};
+use taktwerk_schema::ids::{object_type_ids, reference_type_ids};
+use taktwerk_server::callback::{CallContext, MethodCall, MethodHandler};
+use taktwerk_server::space::NodeSpec;
+use taktwerk_types::{NodeId, QualifiedName, StatusCode, UaString, Variant};
+
+/// Longest name of a Program that a client makes, in bytes.
+const NAME_LEN_MAX: usize = 128;
+
+struct Kind {
+    /// The ObjectType.
+    shown: Shown,
+    /// Where the instances are.
+    folder: Shown,
+    settings: Settings,
+    act: Arc<Act>,
+    instances_max: usize,
+    /// Those that there are, and perhaps some that were deleted.
+    instances: Mutex<Vec<Weak<Inner>>>,
+}
+
+/// A type of Programs whose instances clients make with its Method Create. Clones are the same one.
+#[derive(Clone)]
+pub struct ProgramType(Arc<Kind>);
+
+impl core::fmt::Debug for ProgramType {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("ProgramType").field("node", &self.0.shown.id).finish_non_exhaustive()
+    }
+}
+
+impl ProgramBuilder {
+    /// Adds a type of Programs instead of one Program: a subtype of ProgramStateMachineType with the name of the builder.
+    /// Clients that may call its Method Create (Part 3 §4.7.5) make instances below the node of the builder, at most
+    /// `instances_max` at a time. `act` is called before each transition of each instance.
+    ///
+    /// # Errors
+    /// There is a type of this name, or a method has not as many names as arguments.
+    pub fn add_type(
+        self,
+        instances_max: u32,
+        act: impl Fn(&Program, Transition) -> Result<(), StatusCode> + Send + Sync + 'static,
+    ) -> Result<ProgramType, BuildError> {
+        let Self { parent, name, mut settings } = self;
+        settings.check()?;
+        let base = Node {
+            id: ns0(object_type_ids::PROGRAM_STATE_MACHINE_TYPE),
+            ..parent.clone()
+        };
+        let id = base.child_id(&name);
+        base.add(NodeSpec::object_type(id.clone(), base.child_name(&name)), reference_type_ids::HAS_SUBTYPE, None)?;
+        let node = Node { id: id.clone(), ..base };
+        node.standard_property("Creatable", true)?;
+        node.standard_property("InstanceCount", 0u32)?;
+        node.standard_property("MaxInstanceCount", instances_max)?;
+        settings.kind = id;
+        let kind = Arc::new(Kind {
+            shown: Shown::new(&node, &name),
+            folder: Shown::new(&parent, &name),
+            settings,
+            act: Arc::new(act),
+            instances_max: instances_max as usize,
+            instances: Mutex::default(),
+        });
+        let create = node.child_id("Create");
+        let handler = Arc::new(Create(Arc::clone(&kind)));
+        let method = NodeSpec::method(create.clone(), QualifiedName::new(0, "Create"), Some(handler));
+        node.add(method, reference_type_ids::HAS_COMPONENT, None)?;
+        let method = Node { id: create, ..node };
+        for (property, what, argument, data_type) in
+            [("InputArguments", "inputs", "Name", 12), ("OutputArguments", "outputs", "Program", 17)]
+        {
+            let described = arguments("Create", what, &[argument.to_owned()], &[(data_type, -1)])?;
+            method.standard_property(property, described)?;
+        }
+        Ok(ProgramType(kind))
+    }
+}
+
+impl ProgramType {
+    /// The ObjectType.
+    #[must_use]
+    pub fn id(&self) -> &NodeId {
+        &self.0.shown.id
+    }
+
+    /// The instances that there are.
+    #[must_use]
+    pub fn programs(&self) -> Vec<Program> {
+        let mut instances = lock(&self.0.instances);
+        retain(&mut instances);
+        instances.iter().filter_map(Weak::upgrade).map(Program).collect()
+    }
+}
+
+/// Forgets instances that were deleted.
+fn retain(instances: &mut Vec<Weak<Inner>>) {
+    instances.retain(|instance| instance.upgrade().is_some_and(|inner| inner.shown.is_there()));
+}
+
+/// The Method Create.
+struct Create(Arc<Kind>);
+
+impl MethodHandler for Create {
+    fn call(&self, context: &CallContext, inputs: Vec<Variant>) -> MethodCall {
+        let (kind, context) = (Arc::clone(&self.0), context.clone());
+        MethodCall::Blocking(Box::new(move || {
+            let name = inputs.into_iter().next().and_then(|name| UaString::try_from(name).ok());
+            let program = kind.create(name.unwrap_or_default().as_str(), &context)?;
+            Ok(vec![program.0.shown.id.clone().into()])
+        }))
+    }
+}
+
+impl Kind {
+    fn create(self: &Arc<Self>, name: &str, context: &CallContext) -> Result<Program, StatusCode> {
+        let is_name = !name.is_empty() && name.len() <= NAME_LEN_MAX;
+        if !is_name || name.contains('/') || name.chars().any(char::is_control) {
+            return Err(StatusCode::BAD_BROWSE_NAME_INVALID);
+        }
+        let folder = self.folder.node().ok_or(StatusCode::BAD_SHUTDOWN)?;
+        // One at a time, so that there are not more than allowed.
+        let mut instances = lock(&self.instances);
+        retain(&mut instances);
+        if instances.len() >= self.instances_max {
+            return Err(StatusCode::BAD_RESOURCE_UNAVAILABLE);
+        }
+        if folder.space.contains(&folder.child_id(name)) {
+            return Err(StatusCode::BAD_BROWSE_NAME_DUPLICATED);
+        }
+        let diagnostics = Diagnostics::created(Some(context), now());
+        let added = self.settings.add(&folder, name, Arc::clone(&self.act), diagnostics);
+        let program = added.map_err(|error| error.status())?;
+        let kind = Arc::downgrade(self);
+        program.0.shown.when_deleted(move || {
+            if let Some(kind) = kind.upgrade() {
+                kind.count();
+            }
+        });
+        instances.push(Arc::downgrade(&program.0));
+        drop(instances);
+        self.count();
+        Ok(program)
+    }
+
+    /// Shows how many instances there are (InstanceCount).
+    fn count(&self) {
+        let mut instances = lock(&self.instances);
+        retain(&mut instances);
+        self.shown.set(&["InstanceCount"], u32::try_from(instances.len()).unwrap_or(u32::MAX));
+    }
+}

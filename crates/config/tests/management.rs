@@ -118,7 +118,7 @@ async fn users_are_added_changed_and_removed() {
         (add_user("otto", "first password", 0), StatusCode::BAD_ALREADY_EXISTS),
         (add_user("anna", "short", 0), StatusCode::BAD_OUT_OF_RANGE),
         (add_user("", "first password", 0), StatusCode::BAD_INVALID_ARGUMENT),
-        (add_user("anna", "first password", 8), StatusCode::BAD_NOT_SUPPORTED),
+        (add_user("anna", "first password", 16), StatusCode::BAD_NOT_SUPPORTED),
         (add_user("anna", "first password", 12), StatusCode::BAD_CONFIGURATION_ERROR),
     ];
     for (inputs, status) in refused {
@@ -349,4 +349,99 @@ async fn a_channel_that_does_not_encrypt_is_not_enough() {
     let add = ns0(method_ids::SERVER_SERVER_CAPABILITIES_ROLE_SET_ADD_ROLE);
     let refused = call(&root, set, add, vec!["X".into(), "".into()]).await;
     assert_eq!(refused, Err(StatusCode::BAD_SECURITY_MODE_INSUFFICIENT));
+}
+
+const CHANGE_PASSWORD: u32 = method_ids::USER_MANAGEMENT_CHANGE_PASSWORD;
+const MUST_CHANGE: u32 = 8;
+
+/// Waits for what happens soon.
+async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let wait = async {
+        while !holds().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), wait).await.unwrap_or_else(|_| panic!("{what}"));
+}
+
+#[tokio::test]
+async fn a_user_who_must_change_the_password_can_do_nothing_else() {
+    let installation = Installation::new();
+    let root = installation.log_on("root", PASSWORD).await.unwrap();
+    let add = method_ids::USER_MANAGEMENT_ADD_USER;
+    user_method(&root, add, add_user("otto", "first password", MUST_CHANGE)).await.unwrap();
+    let rule = rule(IdentityCriteriaType::USER_NAME, "otto");
+    call(&root, OPERATOR, ns0(ADD_IDENTITY), vec![rule]).await.unwrap();
+    let options: u32 = root.read_value(ns0(variable_ids::USER_MANAGEMENT_PASSWORD_OPTIONS)).await.unwrap();
+    assert_eq!(options & 1, 1, "SupportInitialPasswordChange");
+
+    let otto = installation.log_on("otto", "first password").await.unwrap();
+    // The role Anonymous sees the Server Object, and no method that administers.
+    assert!(otto.read_value::<i32>("i=2259").await.is_ok());
+    let denied = user_method(&otto, add, add_user("anna", "first password", 0)).await;
+    assert_eq!(denied, Err(StatusCode::BAD_USER_ACCESS_DENIED));
+    let own = installation.server.namespace("urn:test:own").variable("Secret", 1i32).add().unwrap();
+    let hidden = otto.read_value::<i32>(own.id().clone()).await.unwrap_err();
+    assert_eq!(hidden.status(), StatusCode::BAD_NODE_ID_UNKNOWN);
+
+    // The same rules as for everybody.
+    for (old, new, status) in [
+        ("wrong password", "second password", StatusCode::BAD_IDENTITY_TOKEN_INVALID),
+        ("first password", "short", StatusCode::BAD_OUT_OF_RANGE),
+        ("first password", "first password", StatusCode::BAD_ALREADY_EXISTS),
+    ] {
+        let refused = user_method(&otto, CHANGE_PASSWORD, vec![old.into(), new.into()]).await;
+        assert_eq!(refused, Err(status), "{new}");
+    }
+    let change = vec!["first password".into(), "second password".into()];
+    user_method(&otto, CHANGE_PASSWORD, change).await.unwrap();
+    assert_eq!(installation.log_on("otto", "first password").await.err(), Some(StatusCode::BAD_USER_ACCESS_DENIED));
+    let otto = installation.log_on("otto", "second password").await.unwrap();
+    assert_eq!(otto.read_value::<i32>(own.id().clone()).await.unwrap(), 1);
+
+    // Somebody who has a session loses it when the password has to be changed.
+    let modify = method_ids::USER_MANAGEMENT_MODIFY_USER;
+    let modified =
+        vec!["otto".into(), false.into(), "".into(), true.into(), MUST_CHANGE.into(), false.into(), "".into()];
+    user_method(&root, modify, modified).await.unwrap();
+    until("the session ends", async || otto.read_value::<i32>(own.id().clone()).await.is_err()).await;
+    // It is kept over a restart.
+    let installation = installation.restart();
+    let otto = installation.log_on("otto", "second password").await.unwrap();
+    let own = installation.server.namespace("urn:test:own").variable("Secret", 1i32).add().unwrap();
+    assert!(otto.read_value::<i32>(own.id().clone()).await.is_err());
+}
+
+#[tokio::test]
+async fn the_lists_of_a_role_are_turned_round_by_a_write() {
+    let installation = Installation::new();
+    let root = installation.log_on("root", PASSWORD).await.unwrap();
+    let olaf = installation.log_on("olaf", PASSWORD).await.unwrap();
+    let space = installation.server.space();
+    let property = |name: &str| space.child(&OPERATOR, &QualifiedName::new(0, name)).unwrap();
+    let role = || installation.management.authorization().0.role("Operator").unwrap().clone();
+    for name in ["ApplicationsExclude", "EndpointsExclude"] {
+        let node = property(name);
+        assert!(root.read_value::<bool>(node.clone()).await.unwrap());
+        assert!(olaf.write(node.clone(), false).await.is_err());
+        root.write(node.clone(), false).await.unwrap();
+        let excludes = || match name {
+            "ApplicationsExclude" => role().applications.map(|list| list.exclude),
+            _ => role().endpoints.map(|list| list.exclude),
+        };
+        until(name, async || excludes() == Some(false)).await;
+        until(name, async || {
+            let text = std::fs::read_to_string(installation.file()).unwrap();
+            let key = name.replace("Exclude", "_exclude").to_lowercase();
+            text.contains(&format!("{key} = false"))
+        })
+        .await;
+        assert!(!root.read_value::<bool>(node.clone()).await.unwrap());
+    }
+    // The others are changed with Methods, and CustomConfiguration says that there is nothing but them.
+    let custom = property("CustomConfiguration");
+    assert!(!root.read_value::<bool>(custom.clone()).await.unwrap());
+    for node in [custom, property("Applications")] {
+        assert!(root.write(node, true).await.is_err());
+    }
 }

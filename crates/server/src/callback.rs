@@ -21,6 +21,8 @@ pub struct CallContext {
     pub session_id: NodeId,
     /// The user's name, `None` for Anonymous.
     pub user: Option<Box<str>>,
+    /// The user's name if the password has to be changed before anything else (Part 18 §5.2.8); `user` is `None` then.
+    pub user_to_change: Option<Box<str>>,
     /// The Object the method is called on; null for reads and writes.
     pub object_id: NodeId,
     /// The roles of the session, in the order of their ids.

@@ -119,6 +119,8 @@ pub struct Accepted {
     /// Tells this credential from the one that may take its place, such as a changed password: it comes back in
     /// [`IdentityVerifier::still_knows`]. Not secret.
     pub credential: u64,
+    /// The user has to change the password: until then the session has the role Anonymous only (Part 18 §5.2.8).
+    pub must_change_password: bool,
 }
 
 impl Accepted {
@@ -148,6 +150,13 @@ impl Accepted {
     #[must_use]
     pub fn until(mut self, end: UtcTime) -> Self {
         self.valid_until = Some(end);
+        self
+    }
+
+    /// Lets the user do nothing but change the password and what everybody may do.
+    #[must_use]
+    pub fn changing_password(mut self) -> Self {
+        self.must_change_password = true;
         self
     }
 

@@ -23,6 +23,9 @@ pub(crate) enum UserCommand {
         /// Role, such as Observer, Operator or Engineer. Can be repeated.
         #[arg(long = "role", value_name = "ROLE")]
         roles: Vec<String>,
+        /// The user must change the password at the first login.
+        #[arg(long)]
+        must_change_password: bool,
         #[command(flatten)]
         password: PasswordArgs,
         #[command(flatten)]
@@ -44,6 +47,9 @@ pub(crate) enum UserCommand {
     Passwd {
         /// The name.
         name: String,
+        /// The user must change the password at the next login.
+        #[arg(long)]
+        must_change_password: bool,
         #[command(flatten)]
         password: PasswordArgs,
         #[command(flatten)]
@@ -86,7 +92,7 @@ fn failure(error: UsersError) -> Failure {
 /// Runs a command.
 pub(crate) fn run(command: &UserCommand, output: Output) -> Result<(), Failure> {
     match command {
-        UserCommand::Add { name, roles, password, file } => {
+        UserCommand::Add { name, roles, must_change_password, password, file } => {
             warn_of(roles);
             let mut users = Users::load_or_new(&file.file).map_err(failure)?;
             if users.get(name).is_some() {
@@ -94,18 +100,23 @@ pub(crate) fn run(command: &UserCommand, output: Output) -> Result<(), Failure> 
                 return Err(failure(UsersError::Exists(name.clone())));
             }
             users.add(name, password.read(name)?.as_bytes(), roles.clone()).map_err(failure)?;
+            users.edit(name, |user| user.must_change_password = *must_change_password).map_err(failure)?;
             save(&users, &file.file, output, &format!("added {name}"))
         }
         UserCommand::List { file } => list(&file.file, output),
         UserCommand::Remove { name, file } => {
             change(&file.file, output, &format!("removed {name}"), |users| users.remove(name))
         }
-        UserCommand::Passwd { name, password, file } => {
+        UserCommand::Passwd { name, must_change_password, password, file } => {
             let mut users = Users::load(&file.file).map_err(failure)?;
-            if users.get(name).is_none() {
+            let Some(user) = users.get(name) else {
                 return Err(failure(UsersError::Unknown(name.clone())));
+            };
+            if *must_change_password && user.no_change_by_user {
+                return Err(Failure::Usage(format!("{name} cannot change the password (no_change_by_user)")));
             }
             users.set_password(name, password.read(name)?.as_bytes()).map_err(failure)?;
+            users.edit(name, |user| user.must_change_password = *must_change_password).map_err(failure)?;
             save(&users, &file.file, output, &format!("{name} has a new password"))
         }
         UserCommand::Role { name, roles, file } => {

@@ -4,7 +4,7 @@ use super::arguments::Inputs;
 use super::{Management, Outcome, Refused, administers, method};
 use crate::users::role::{Endpoint, Identity, ROLE_NAME_LEN_MAX, mode_of};
 use crate::users::{ManagedRole, Users};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use taktwerk_crypto::SecurityPolicy;
 use taktwerk_net::clock;
 use taktwerk_schema::ids::{method_ids, object_ids, object_type_ids, reference_type_ids};
@@ -13,10 +13,10 @@ use taktwerk_schema::{
 };
 use taktwerk_server::AddressSpace;
 use taktwerk_server::authorization::{Access, Authorization, EndpointRestriction, IdentityRule, role};
-use taktwerk_server::callback::CallContext;
+use taktwerk_server::callback::{CallContext, WriteHandler};
 use taktwerk_server::space::build::Under;
 use taktwerk_server::space::{NodeError, NodeSpec};
-use taktwerk_types::{NodeId, QualifiedName, StatusCode};
+use taktwerk_types::{DataValue, NodeId, QualifiedName, StatusCode, Variant};
 
 /// Roles that clients can add.
 const ADDED_MAX: usize = 64;
@@ -74,7 +74,74 @@ fn implement(management: &Arc<Management>, space: &AddressSpace, role: &NodeId) 
             space.set_method(&node, method(management, run))?;
         }
     }
+    for list in [List::Applications, List::Endpoints] {
+        if let Some(node) = space.child(role, &QualifiedName::new(0, list.property())) {
+            let (management, role) = (Arc::downgrade(management), role.clone());
+            space.set_write_handler(&node, Arc::new(Exclude { management, role, list }))?;
+        }
+    }
     Ok(())
+}
+
+/// What a Property says of: whether it includes or excludes.
+#[derive(Debug, Clone, Copy)]
+enum List {
+    Applications,
+    Endpoints,
+}
+
+impl List {
+    const fn property(self) -> &'static str {
+        match self {
+            Self::Applications => "ApplicationsExclude",
+            Self::Endpoints => "EndpointsExclude",
+        }
+    }
+}
+
+/// ApplicationsExclude or EndpointsExclude of a role, which are written and not called (Part 18 §4.4.1).
+struct Exclude {
+    management: Weak<Management>,
+    role: NodeId,
+    list: List,
+}
+
+impl WriteHandler for Exclude {
+    fn write(&self, caller: &CallContext, value: DataValue) -> Result<DataValue, StatusCode> {
+        administers(caller)?;
+        let Some(Variant::Boolean(exclude)) = value.value else { return Err(StatusCode::BAD_TYPE_MISMATCH) };
+        let management = self.management.upgrade().ok_or(StatusCode::BAD_SHUTDOWN)?;
+        // A write is answered on the thread of the server, which does not wait for files.
+        let (role, list) = (self.role.clone(), self.list);
+        let changing = management.begin_change().ok_or(StatusCode::BAD_RESOURCE_UNAVAILABLE)?;
+        let run = move || {
+            let changed = set_excludes(&management, &role, list, exclude);
+            if let Err(status) = changed {
+                tracing::error!(%role, property = list.property(), %status, "a role is not changed");
+                // The Property shows again what counts.
+                management.users_changed();
+            }
+            drop(changing);
+        };
+        let thread = std::thread::Builder::new().name("taktwerk-roles".to_owned()).spawn(run);
+        thread.map_err(|_| StatusCode::BAD_RESOURCE_UNAVAILABLE)?;
+        Ok(value)
+    }
+}
+
+fn set_excludes(
+    management: &Arc<Management>,
+    role: &NodeId,
+    list: List,
+    exclude: bool,
+) -> Result<(), StatusCode> {
+    change(management, role, |role, _| {
+        match list {
+            List::Applications => role.applications_exclude = exclude,
+            List::Endpoints => role.endpoints_exclude = exclude,
+        }
+        Ok(())
+    })
 }
 
 /// Adds the objects of roles that have none.
@@ -100,6 +167,7 @@ pub(super) fn show(
 fn restricted() -> Access {
     let all = PermissionType::BROWSE
         | PermissionType::READ
+        | PermissionType::WRITE
         | PermissionType::CALL
         | PermissionType::READ_ROLE_PERMISSIONS
         | PermissionType::RECEIVE_EVENTS;
@@ -201,13 +269,23 @@ fn edit(
     edit: impl FnOnce(&mut ManagedRole, &mut Users) -> Result<(), Refused>,
 ) -> Outcome {
     administers(caller)?;
+    change(management, &caller.object_id, edit)?;
+    Ok(Vec::new())
+}
+
+/// Changes a role, in the file and in the running server.
+fn change(
+    management: &Arc<Management>,
+    id: &NodeId,
+    edit: impl FnOnce(&mut ManagedRole, &mut Users) -> Result<(), Refused>,
+) -> Result<(), StatusCode> {
     let base = management.inner().base.clone();
     let changed = management.store.change(|users| -> Result<(), Refused> {
         let mut current = base;
         for role in &users.roles {
             role.apply(&mut current);
         }
-        let role = current.roles.iter().find(|role| role.id == caller.object_id);
+        let role = current.roles.iter().find(|role| role.id == *id);
         let role = role.ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
         let at = users.roles.iter().position(|known| known.name == role.name);
         // The entry leaves the list while it is changed, because the users may be changed with it.
@@ -222,7 +300,7 @@ fn edit(
     });
     changed.map_err(|refused| refused.0)?;
     management.users_changed();
-    Ok(Vec::new())
+    Ok(())
 }
 
 /// Adds an entry that is not there yet.

@@ -18,7 +18,8 @@ use taktwerk_types::{DataValue, ExtensionObject, LocalizedText, NodeId, StatusCo
 /// The bits of UserConfigurationMask that the file can keep.
 const SUPPORTED: u32 = UserConfigurationMask::NO_DELETE.0
     | UserConfigurationMask::DISABLED.0
-    | UserConfigurationMask::NO_CHANGE_BY_USER.0;
+    | UserConfigurationMask::NO_CHANGE_BY_USER.0
+    | UserConfigurationMask::MUST_CHANGE_PASSWORD.0;
 
 /// Wrong old passwords before ChangePassword is refused for a while.
 const ATTEMPTS_MAX: u32 = 5;
@@ -73,7 +74,8 @@ pub(super) fn install(management: &Arc<Management>, space: &Arc<AddressSpace>) -
     #[allow(clippy::cast_precision_loss)] // small numbers
     let length = Range { low: PASSWORD_LEN_MIN as f64, high: PASSWORD_LEN_MAX as f64 };
     set(variable_ids::USER_MANAGEMENT_PASSWORD_LENGTH, ExtensionObject::new(&length).into())?;
-    let options = PasswordOptionsMask::SUPPORT_DISABLE_USER
+    let options = PasswordOptionsMask::SUPPORT_INITIAL_PASSWORD_CHANGE
+        | PasswordOptionsMask::SUPPORT_DISABLE_USER
         | PasswordOptionsMask::SUPPORT_DISABLE_DELETE_FOR_USER
         | PasswordOptionsMask::SUPPORT_NO_CHANGE_FOR_USER
         | PasswordOptionsMask::SUPPORT_DESCRIPTION_FOR_USER;
@@ -88,6 +90,7 @@ fn shown_as(user: &User) -> UserManagementDataType {
         (user.no_delete, UserConfigurationMask::NO_DELETE),
         (user.disabled, UserConfigurationMask::DISABLED),
         (user.no_change_by_user, UserConfigurationMask::NO_CHANGE_BY_USER),
+        (user.must_change_password, UserConfigurationMask::MUST_CHANGE_PASSWORD),
     ] {
         if is_set {
             mask |= bit;
@@ -113,6 +116,7 @@ fn configure(user: &mut User, mask: UserConfigurationMask) {
     user.no_delete = mask.0 & UserConfigurationMask::NO_DELETE.0 != 0;
     user.disabled = mask.0 & UserConfigurationMask::DISABLED.0 != 0;
     user.no_change_by_user = mask.0 & UserConfigurationMask::NO_CHANGE_BY_USER.0 != 0;
+    user.must_change_password = mask.0 & UserConfigurationMask::MUST_CHANGE_PASSWORD.0 != 0;
 }
 
 /// Longest description, in bytes.
@@ -204,7 +208,8 @@ fn change_password(management: &Arc<Management>, caller: &CallContext, mut input
     let (old, new) = (inputs.text()?, inputs.text()?);
     let users = management.store.users();
     // Users with certificates or tokens have no password here.
-    let name = caller.user.as_deref().ok_or(StatusCode::BAD_INVALID_STATE)?;
+    let name = caller.user.as_deref().or(caller.user_to_change.as_deref());
+    let name = name.ok_or(StatusCode::BAD_INVALID_STATE)?;
     let user = users.get(name).ok_or(StatusCode::BAD_INVALID_STATE)?;
     if user.no_change_by_user {
         return Err(StatusCode::BAD_NOT_SUPPORTED);
@@ -227,6 +232,7 @@ fn change_password(management: &Arc<Management>, caller: &CallContext, mut input
             return Err(StatusCode::BAD_IDENTITY_TOKEN_INVALID.into());
         }
         users.set_password(name, new.as_bytes())?;
+        users.edit(name, |user| user.must_change_password = false)?;
         Ok(())
     });
     changed.map_err(|refused| refused.0)?;
@@ -259,7 +265,7 @@ mod tests {
     fn settings_that_cannot_be_kept_are_refused() {
         use UserConfigurationMask as M;
         assert_eq!(configuration(7), Ok(M(7)));
-        assert_eq!(configuration(M::MUST_CHANGE_PASSWORD.0), Err(StatusCode::BAD_NOT_SUPPORTED));
+        assert_eq!(configuration(M::MUST_CHANGE_PASSWORD.0 | 3), Ok(M(11)));
         let both = M::MUST_CHANGE_PASSWORD.0 | M::NO_CHANGE_BY_USER.0;
         assert_eq!(configuration(both), Err(StatusCode::BAD_CONFIGURATION_ERROR));
         assert_eq!(configuration(1 << 9), Err(StatusCode::BAD_NOT_SUPPORTED));

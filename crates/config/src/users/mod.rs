@@ -110,6 +110,9 @@ pub struct User {
     /// The user cannot change the password.
     #[serde(default, skip_serializing_if = "is_false")]
     pub no_change_by_user: bool,
+    /// The user has to change the password to get the roles (Part 18 §5.2.3).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub must_change_password: bool,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde passes references
@@ -176,6 +179,10 @@ impl Users {
             if check_name(&user.name).is_err() {
                 return Err(malformed(line, UsersError::Name.to_string()));
             }
+            if user.must_change_password && user.no_change_by_user {
+                let problem = "must_change_password and no_change_by_user exclude each other: delete one";
+                return Err(malformed(line, format!("the user {:?}: {problem}", user.name)));
+            }
             if users.users.iter().take(at).any(|other| other.name == user.name) {
                 return Err(malformed(line, format!("the user {:?} is there twice", user.name)));
             }
@@ -241,6 +248,7 @@ impl Users {
             disabled: false,
             no_delete: false,
             no_change_by_user: false,
+            must_change_password: false,
         });
         Ok(())
     }
@@ -444,5 +452,8 @@ mod tests {
         let hash = hash.as_str();
         let twice = format!("[[user]]\nname = \"a\"\npassword = \"{hash}\"\n").repeat(2);
         assert!(problem(&twice).contains("twice"));
+        let both = "must_change_password = true\nno_change_by_user = true\n";
+        let both = format!("[[user]]\nname = \"a\"\npassword = \"{hash}\"\n{both}");
+        assert!(problem(&both).contains("exclude each other"));
     }
 }

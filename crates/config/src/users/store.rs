@@ -39,10 +39,10 @@ impl UserStore {
         }))
     }
 
-    /// Changes with a user's password.
+    /// Changes with a user's password, and when the user has to change it: sessions of before end then.
     pub(crate) fn credential(&self, user: &User) -> u64 {
         let mut hasher = DefaultHasher::new();
-        (self.digest_key, user.password.as_str()).hash(&mut hasher);
+        (self.digest_key, user.password.as_str(), user.must_change_password).hash(&mut hasher);
         hasher.finish()
     }
 

@@ -28,8 +28,9 @@ impl IdentityVerifier for PasswordVerifier {
                 return Err(StatusCode::BAD_USER_ACCESS_DENIED);
             }
             // Of the users that it was checked against: they may be others by now.
-            let credential = users.get(&user_name).map_or(0, |user| store.credential(user));
-            Ok(Accepted::default().by(credential))
+            let user = users.get(&user_name).ok_or(StatusCode::BAD_USER_ACCESS_DENIED)?;
+            let accepted = Accepted::default().by(store.credential(user));
+            Ok(if user.must_change_password { accepted.changing_password() } else { accepted })
         }))
     }
 

@@ -348,7 +348,8 @@ fn verify(
     let limit = cx.shared.config().limits.user_secret_len_max;
     let credential = match (&mut activation.claim, proven) {
         (Claim::Anonymous, _) => {
-            let nobody = Admitted { user: User::Anonymous, until: None, credential: 0 };
+            let nobody =
+                Admitted { user: User::Anonymous, until: None, credential: 0, must_change_password: false };
             return finish(cx, activation, nobody, reply).map(|()| Outcome::Answered);
         }
         (Claim::Password { user_name, plain }, proven) => {
@@ -410,8 +411,11 @@ pub(crate) fn verified(
                 return Err(refuse(cx, activation));
             }
             let credential = accepted.credential;
+            // Only a password can be changed.
+            let is_password = matches!(activation.claim, Claim::Password { .. });
+            let must_change_password = accepted.must_change_password && is_password;
             let user = user(&activation.claim, accepted);
-            finish(cx, activation, Admitted { user, until, credential }, reply)
+            finish(cx, activation, Admitted { user, until, credential, must_change_password }, reply)
         }
         Err(StatusCode::BAD_SERVER_TOO_BUSY) => {
             activation.settle(None, cx.now.instant);
@@ -472,6 +476,7 @@ struct Admitted {
     user: User,
     until: Option<UtcTime>,
     credential: u64,
+    must_change_password: bool,
 }
 
 /// Binds the session to the channel and its user, and answers.
@@ -481,7 +486,7 @@ fn finish(
     admitted: Admitted,
     reply: &mut Reply<'_>,
 ) -> Result<(), Fault> {
-    let Admitted { user, until, credential } = admitted;
+    let Admitted { user, until, credential, must_change_password } = admitted;
     let fresh_nonce = nonce(cx.entropy);
     let now = cx.now.instant;
     if let Some(attempt) = activation.attempt.take() {
@@ -527,6 +532,7 @@ fn finish(
     }
     let is_first = session.user.replace(user).is_none();
     session.user_credential = credential;
+    session.must_change_password = must_change_password;
     session.user_certificate = chain;
     let left_ms = |until: UtcTime| until.ticks().saturating_sub(cx.now.utc.ticks()) as f64 / 1e4;
     session.user_until = until.map_or(Instant::FAR, |until| now.plus_millis_f64(left_ms(until)));
@@ -563,8 +569,11 @@ fn finish(
             cx.engine.refuse_requests(key.into(), StatusCode::BAD_SECURE_CHANNEL_CLOSED, &mut cx.outbox);
         }
     }
+    // Part 4 §5.7.3.3.
+    let service_result =
+        if must_change_password { StatusCode::GOOD_PASSWORD_CHANGE_REQUIRED } else { StatusCode::GOOD };
     reply.send(|response_header| ActivateSessionResponse {
-        response_header: ResponseHeader { additional_header, ..response_header },
+        response_header: ResponseHeader { additional_header, service_result, ..response_header },
         server_nonce: fresh_nonce.as_slice().into(),
         ..ActivateSessionResponse::default()
     });
@@ -610,6 +619,7 @@ pub(crate) fn outlives_its_user(cx: &mut Context<'_>, key: SessionKey) -> bool {
         return false;
     }
     session.user = Some(User::Anonymous);
+    session.must_change_password = false;
     session.user_certificate = None;
     session.user_until = Instant::FAR;
     let until = session.deadline();

@@ -1,12 +1,14 @@
 //! The roles of a session, and what it may monitor with them.
 
 use super::context::Context;
+use crate::authorization::role::well_known;
 use crate::authorization::{Decisions, Grant, Identity, UserIdentity};
 use crate::diagnostics::session::Security;
 use crate::identity::User;
 use crate::session::{Session, SessionKey};
 use crate::shared::ServerShared;
 use std::sync::Arc;
+use taktwerk_types::NodeId;
 
 /// Tables that are kept for other sessions with the same roles and mode.
 const TABLES_MAX: usize = 64;
@@ -40,10 +42,14 @@ impl Context<'_> {
     /// Gives a session the roles of its user, and applies them to what it monitors. To be called when the session was
     /// activated, and when anything changed that roles and permissions depend on.
     pub(crate) fn authorize(&mut self, key: SessionKey) {
-        let Some(identity) = self.sessions.get(key).and_then(|session| identity(session, self.shared)) else {
-            return;
+        let Some(session) = self.sessions.get(key) else { return };
+        let Some(identity) = identity(session, self.shared) else { return };
+        let roles = if session.must_change_password {
+            // Part 18 §5.2.8: nothing else until the password is changed, whatever rules say of Anonymous.
+            [NodeId::numeric(0, well_known::ANONYMOUS)].into()
+        } else {
+            self.shared.authorization().roles_of(&identity).into()
         };
-        let roles = self.shared.authorization().roles_of(&identity).into();
         let decisions = self.authorizer.decisions(self.shared, Grant { roles, mode: identity.mode });
         if let Some(session) = self.sessions.get_mut(key) {
             session.decisions = Arc::clone(&decisions);

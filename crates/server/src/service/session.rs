@@ -349,6 +349,7 @@ fn finish_creation(
         user: None,
         user_certificate: None,
         user_credential: 0,
+        must_change_password: false,
         user_until: Instant::FAR,
         decisions: Arc::new(Decisions::nothing()),
         timeout_ns: nanos_from_millis(timeout),

@@ -74,6 +74,8 @@ pub(crate) struct Session {
     pub(crate) user_certificate: Option<Arc<[u8]>>,
     /// Which credential it was, by what its verifier says.
     pub(crate) user_credential: u64,
+    /// The user has to change the password before the session gets the user's roles.
+    pub(crate) must_change_password: bool,
     /// When what the user has shown ends to be good.
     pub(crate) user_until: Instant,
     /// What its user may do; nothing before it is activated.
@@ -122,9 +124,13 @@ impl Session {
 
     /// What callbacks are told.
     pub(crate) fn call_context(&self, object_id: NodeId) -> CallContext {
+        let user = self.user.as_ref().and_then(User::client_user_id).map(Into::into);
+        // Methods that go by the name of the user do not know one that has to change the password.
+        let (user, user_to_change) = if self.must_change_password { (None, user) } else { (user, None) };
         CallContext {
             session_id: self.entry.id(),
-            user: self.user.as_ref().and_then(User::client_user_id).map(Into::into),
+            user,
+            user_to_change,
             object_id,
             roles: Arc::clone(&self.decisions.grant.roles),
             encrypted: self.mode == MessageSecurityMode::SignAndEncrypt,

@@ -296,13 +296,21 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Lets a callback decide on clients' writes to a Variable, and makes it writable.
+    /// Lets a callback decide on clients' writes to a Variable, and makes it writable. Variables of the static namespace 0 are
+    /// writable only where the specification says so.
     ///
     /// # Errors
-    /// There is no such Variable outside the static namespace 0.
+    /// There is no such Variable.
     pub fn set_write_handler(&self, id: &NodeId, handler: Arc<dyn WriteHandler>) -> Result<(), NodeError> {
         let mut nodes = self.write();
         let ix = nodes.find(id)?;
+        if let Some(number) = id.ns0() {
+            if nodes.view(ix).is_none_or(|view| view.class() != NodeClass::VARIABLE) {
+                return Err(NodeError::Unknown(id.clone()));
+            }
+            nodes.set_ns0_writer(number, handler);
+            return Ok(());
+        }
         let variable = nodes.variable_mut(ix).ok_or_else(|| NodeError::Unknown(id.clone()))?;
         variable.access_level |= AccessLevelType::CURRENT_WRITE.0;
         if let Some(extra) = nodes.variable_extra_mut(ix) {

@@ -47,6 +47,8 @@ pub(crate) struct Nodes {
     ns0_values: BTreeMap<u32, values::Ns0Value>,
     /// Implementations of static Methods.
     ns0_methods: BTreeMap<u32, Arc<dyn crate::callback::MethodHandler>>,
+    /// Who decides on writes to static Variables.
+    ns0_writers: BTreeMap<u32, Arc<dyn crate::callback::WriteHandler>>,
     namespaces: Vec<String>,
     /// What the server's own Variables show, and the sessions that have diagnostics nodes.
     live: Option<Arc<Live>>,
@@ -79,6 +81,7 @@ impl Nodes {
             stale: stale::Stale::default(),
             ns0_values: BTreeMap::new(),
             ns0_methods: BTreeMap::new(),
+            ns0_writers: BTreeMap::new(),
             namespaces: vec!["http://opcfoundation.org/UA/".to_owned(), application_uri.to_owned()],
             live: None,
             durable: false,

@@ -4,9 +4,23 @@
 
 use super::nodes::Nodes;
 use crate::authorization::{Authorization, Restriction, Role};
+use crate::callback::{CallContext, WriteHandler};
+use std::sync::Arc;
 use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_schema::{EndpointType, IdentityMappingRuleType, MessageSecurityMode};
-use taktwerk_types::{QualifiedName, StatusCode, UaString, UtcTime, Variant};
+use taktwerk_types::{DataValue, QualifiedName, StatusCode, UaString, UtcTime, Variant};
+
+/// The Properties that the specification makes writable (Part 18 §4.4.1).
+const WRITABLE: [&str; 2] = ["ApplicationsExclude", "EndpointsExclude"];
+
+/// Refuses writes where no application takes them over: the value alone would change nothing.
+struct Refuse;
+
+impl WriteHandler for Refuse {
+    fn write(&self, _: &CallContext, _: DataValue) -> Result<DataValue, StatusCode> {
+        Err(StatusCode::BAD_NOT_WRITABLE)
+    }
+}
 
 /// Writes what is said of the roles into the properties of their objects.
 pub(crate) fn publish(authorization: &Authorization, nodes: &mut Nodes, time: UtcTime) {
@@ -20,7 +34,12 @@ pub(crate) fn publish(authorization: &Authorization, nodes: &mut Nodes, time: Ut
                 continue;
             };
             let slot = match nodes.id_of(property).ns0() {
-                Some(id) => Some(nodes.ns0_slot(id)),
+                Some(id) => {
+                    if WRITABLE.contains(&name) && nodes.write_handler(property).is_none() {
+                        nodes.set_ns0_writer(id, Arc::new(Refuse));
+                    }
+                    Some(nodes.ns0_slot(id))
+                }
                 None => nodes.slot_handle(property),
             };
             if let Some(slot) = slot {

@@ -1,6 +1,7 @@
 //! Users on secured channels: what they have to show, and what they hear when it does not do.
 
 mod admission;
+mod change;
 mod ends;
 
 use super::secured::{ENCRYPT, Party, SIGN, Security, server_with};

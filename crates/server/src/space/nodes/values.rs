@@ -241,7 +241,16 @@ impl Nodes {
 
     /// Who decides on writes to a Variable.
     pub(crate) fn write_handler(&self, ix: NodeIx) -> Option<&Arc<dyn WriteHandler>> {
+        if ix.index < NodeIx::DYNAMIC {
+            return self.ns0_writers.get(&ix.index);
+        }
         self.dynamic(ix)?.variable_extra()?.on_write.as_ref()
+    }
+
+    /// Lets a callback decide on writes to a static Variable that the specification makes writable.
+    pub(crate) fn set_ns0_writer(&mut self, id: u32, handler: Arc<dyn WriteHandler>) {
+        self.ns0_slot(id);
+        self.ns0_writers.insert(id, handler);
     }
 
     /// The implementation of a Method.

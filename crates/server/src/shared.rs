@@ -60,6 +60,7 @@ impl ServerShared {
             space.restrict_audit_events();
         }
         space.install_aliases(config.start_time);
+        space.install_filtered_retain(config.start_time);
         let addresses = Addresses::new(Arc::clone(&account), config.limits.bytes_per_address_max);
         let admission = Admission::new(&config.limits);
         let mut security: Vec<_> =

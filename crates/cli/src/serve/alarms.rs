@@ -2,6 +2,8 @@
 
 use super::history::node_id;
 use crate::failure::Failure;
+use std::io::Read;
+use std::path::Path;
 use std::time::Duration;
 use taktwerk::alarms::{ConditionSpec, GroupKind, GroupSpec, Kind, Limits, Quantity};
 use taktwerk::event::FieldName;
@@ -9,7 +11,10 @@ use taktwerk::schema::ids::object_ids;
 use taktwerk::server::ServerBuilder;
 use taktwerk::{QualifiedName, Server, Variant};
 use taktwerk_config::{AlarmGroupSection, AlarmSection, ConfigFile, FieldValue};
-use taktwerk_types::{BuiltInType, Identifier, NodeId};
+use taktwerk_types::{BuiltInType, ByteString, Identifier, NodeId};
+
+/// Longest sound that is read: longer ones are refused.
+const SOUND_LEN_MAX: u64 = 1 << 20;
 
 /// Keeps states where the configuration says, and sets the server's alarms for itself.
 pub(super) fn configured(
@@ -43,7 +48,11 @@ pub(super) fn add(file: &ConfigFile, server: &Server) -> Result<(), Failure> {
             ))
         };
         let source = known(text, server).ok_or_else(|| wrong("that is no variable of this server"))?;
-        let spec = spec(section, source, server).map_err(|why| wrong(&why))?;
+        let mut spec = spec(section, source, server).map_err(|why| wrong(&why))?;
+        spec.rules.audible = section.audible || section.sound.is_some();
+        if let Some(path) = &section.sound {
+            spec.sound = Some(sound(&file.resolve(path)).map_err(|why| wrong(&why))?);
+        }
         server.add_condition(spec).map_err(|error| wrong(&error.to_string()))?;
     }
     for section in &file.config().alarms.group {
@@ -61,6 +70,15 @@ pub(super) fn add(file: &ConfigFile, server: &Server) -> Result<(), Failure> {
         server.alarm_metrics(minutes).map_err(|error| wrong(&error.to_string()))?;
     }
     Ok(())
+}
+
+/// The bytes of a sound. What is too long is not read whole.
+fn sound(path: &Path) -> Result<ByteString, String> {
+    let said = |error: std::io::Error| format!("cannot read the sound {}: {error}", path.display());
+    let opened = std::fs::File::open(path).map_err(said)?;
+    let mut bytes = Vec::new();
+    opened.take(SOUND_LEN_MAX + 1).read_to_end(&mut bytes).map_err(said)?;
+    Ok(bytes.into())
 }
 
 fn group(section: &AlarmGroupSection, server: &Server) -> Result<GroupSpec, String> {

@@ -104,6 +104,11 @@ pub struct AlarmSection {
     /// Whether it has to be confirmed too.
     #[serde(default)]
     pub confirm: bool,
+    /// Whether it can be heard while it is active and unacknowledged.
+    #[serde(default)]
+    pub audible: bool,
+    /// The file with the sound that clients play then; it is audible without `audible`.
+    pub sound: Option<PathBuf>,
     /// Whether it stays until it is reset.
     #[serde(default)]
     pub latching: bool,

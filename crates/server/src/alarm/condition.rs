@@ -61,6 +61,8 @@ pub struct ConditionSpec {
     pub date: Option<UtcTime>,
     /// The certificate whose date it is.
     pub certified: Option<Certified>,
+    /// AudibleSound (§5.8.2): the file that clients play while the alarm is audible. Its instance shows it; events do not have it.
+    pub sound: Option<ByteString>,
 }
 
 impl ConditionSpec {
@@ -88,6 +90,7 @@ impl ConditionSpec {
             access: Access::default(),
             date: None,
             certified: None,
+            sound: None,
         }
     }
 

@@ -141,6 +141,9 @@ fn alarm(fields: &mut Fields, spec: &ConditionSpec, rules: &Rules, state: &State
     if let Some(max) = rules.shelving_time_max {
         fields.add("MaxTimeShelved", max);
     }
+    if rules.audible {
+        fields.add("AudibleEnabled", state.is_audible(rules));
+    }
     if rules.on_delay > 0.0 {
         fields.add("OnDelay", rules.on_delay);
     }
@@ -312,6 +315,8 @@ pub(crate) fn optional_members(spec: &ConditionSpec) -> Vec<&'static str> {
     add(rules.confirms, &["ConfirmedState", "ConfirmedState/TransitionTime", "Confirm"]);
     add(rules.latches, &["LatchedState", "Reset"]);
     add(rules.shelving_time_max.is_some(), &["MaxTimeShelved"]);
+    add(rules.audible, &["AudibleEnabled"]);
+    add(spec.sound.is_some(), &["AudibleSound"]);
     add(rules.on_delay > 0.0, &["OnDelay"]);
     add(rules.off_delay > 0.0, &["OffDelay"]);
     add(rules.re_alarm_time > 0.0, &["ReAlarmTime", "ReAlarmRepeatCount"]);

@@ -34,6 +34,8 @@ pub struct Rules {
     pub shelving_time_max: Option<f64>,
     /// Whether a state that was not acknowledged is kept as a branch when the alarm becomes active anew (§4.4).
     pub keeps_branches: bool,
+    /// Whether it can be heard (AudibleEnabled, §5.8.2).
+    pub audible: bool,
 }
 
 impl Default for Rules {
@@ -48,6 +50,7 @@ impl Default for Rules {
             latches: false,
             shelving_time_max: None,
             keeps_branches: false,
+            audible: false,
         }
     }
 }

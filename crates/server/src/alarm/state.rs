@@ -2,6 +2,7 @@
 
 use super::dialog::Dialog;
 use super::limits::LimitSet;
+use super::machine::Rules;
 use super::shelving::Shelving;
 use crate::event::FieldName;
 use std::sync::Arc;
@@ -123,6 +124,14 @@ impl State {
     pub fn retain(&self) -> bool {
         let asks = self.dialog.as_ref().is_some_and(|dialog| dialog.is_active);
         self.enabled && (self.active || !self.acked || !self.confirmed || self.latched || asks)
+    }
+
+    /// AudibleEnabled (§5.8.2) of an alarm that can be heard: as long as it is active and unacknowledged, unless somebody has
+    /// silenced it or it is suppressed or shelved. What nobody has to acknowledge can be heard as long as it is active.
+    #[must_use]
+    pub fn is_audible(&self, rules: &Rules) -> bool {
+        let is_new = !self.acked || !rules.acknowledges;
+        self.enabled && self.active && is_new && !self.silenced && !self.suppressed_or_shelved()
     }
 
     /// SuppressedOrShelved (§5.8.2).

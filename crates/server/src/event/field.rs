@@ -99,7 +99,7 @@ pub(crate) fn hash(path: &[QualifiedName]) -> u64 {
 
 macro_rules! standard {
     ($($(#[$meta:meta])* $function:ident $name:literal;)*) => {
-        /// The fields of BaseEventType (Part 5 §6.4.2).
+        /// The fields of BaseEventType (Part 5 §6.4.2), and what is asked of conditions.
         struct Standard { $($function: FieldName),* }
 
         fn standard() -> &'static Standard {
@@ -130,6 +130,10 @@ standard! {
     message "Message";
     /// Severity.
     severity "Severity";
+    /// Retain of conditions (Part 9 §5.5.2).
+    retain "Retain";
+    /// BranchId of conditions.
+    branch_id "BranchId";
 }
 
 #[cfg(test)]

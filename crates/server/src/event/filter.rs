@@ -166,6 +166,11 @@ impl EventFilter {
         !self.relations.is_empty() || !self.views.is_empty()
     }
 
+    /// Whether there are events that it does not pass.
+    pub(crate) fn is_choosy(&self) -> bool {
+        !self.filter.is_empty()
+    }
+
     /// Whether the item reports an event.
     pub(crate) fn passes(&self, event: &Event, around: &dyn Around) -> bool {
         self.filter.is_empty() || self.filter.passes(&Subject { filter: self, event, around })

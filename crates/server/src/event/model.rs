@@ -5,6 +5,7 @@ use crate::account::{HeapSize, allocation};
 use crate::history::StoredEvent;
 use crate::node_ix::NodeIx;
 use smallvec::SmallVec;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use taktwerk_schema::ids::object_type_ids;
 use taktwerk_types::{ByteString, LocalizedText, NodeId, UaString, UtcTime, Variant};
 
@@ -186,6 +187,34 @@ impl Event {
     #[must_use]
     pub fn condition_id(&self) -> Option<&NodeId> {
         self.condition.as_ref()
+    }
+
+    /// A number that stands for the condition and its branch; `None` if it is no notification of a condition.
+    pub(crate) fn condition_key(&self) -> Option<u64> {
+        let condition = self.condition.as_ref()?;
+        let mut hasher = DefaultHasher::new();
+        condition.hash(&mut hasher);
+        if let Some(Variant::NodeId(branch)) = self.get(&FieldName::branch_id()) {
+            branch.hash(&mut hasher);
+        }
+        Some(hasher.finish())
+    }
+
+    /// Whether it tells of a condition that clients are to keep (Retain, Part 9 §5.5.2).
+    pub(crate) fn retains(&self) -> bool {
+        self.get(&FieldName::retain()) == Some(&Variant::Boolean(true))
+    }
+
+    /// The same event for a client whose filter no longer passes the condition: Retain is false.
+    pub(crate) fn leaving(&self) -> Self {
+        let mut event = self.clone();
+        let hash = FieldName::retain().hash();
+        if let Ok(at) = event.fields.binary_search_by_key(&hash, |(name, _)| name.hash())
+            && let Some((_, value)) = event.fields.get_mut(at)
+        {
+            *value = false.into();
+        }
+        event
     }
 
     /// When it happened.

@@ -10,6 +10,7 @@ use super::event_items::Begun;
 use super::item::{Item, ItemExt, NONE, flag};
 use super::manage::{Revised, id_of};
 use super::notifications::fire_links;
+use super::retained::{Leaving, Retained};
 use super::shared_filters::{Answers, Batch, ENTRY_SIZE};
 use super::subscription::Subscription;
 use crate::account::{Category, Charge, Exhausted, HeapSize, allocation};
@@ -53,6 +54,8 @@ pub(crate) struct EventItem {
     earlier: SmallVec<[Earlier; 0]>,
     /// While the item is on its way from one shard to another.
     departed: Option<Departed>,
+    /// The conditions that the client keeps.
+    retained: Retained,
 }
 
 /// A filter that decides about events before a number.
@@ -74,6 +77,12 @@ impl EventItem {
         self.forget_earlier(number);
         let filter = self.earlier.first().map_or(&self.filter, |earlier| &earlier.filter);
         number >= self.since && filter.passes(event, around)
+    }
+
+    /// An event passes the filter or does not. Returns whether the client has to be told that a condition has left the filter.
+    fn has_left(&mut self, event: &Event, passes: bool) -> bool {
+        // Whoever gets all events sees by itself what becomes of a condition.
+        self.filter.is_choosy() && event.condition_id().is_some() && self.retained.follow(event, passes)
     }
 
     /// Forgets the filters that decide only about events before `number`: events come in order.
@@ -200,6 +209,7 @@ impl Engine {
             queue.mark(Marks::default());
         }
         let filter = self.filters.share(Arc::new(settings.filter));
+        let retained = Retained::new(account.nothing(Category::MonitoredItems));
         ext.events = Some(Box::new(EventItem {
             filter,
             queue,
@@ -207,6 +217,7 @@ impl Engine {
             since: 0,
             earlier: SmallVec::new(),
             departed: None,
+            retained,
         }));
         let mut item = Item::new(place, settings.client_handle, None, node);
         item.flags = flag::ALIVE | flag::EVENTS;
@@ -280,6 +291,7 @@ impl Engine {
             // Part 4 §5.13.1.3: disabling deletes what is queued.
             if let Some(events) = item.events_mut() {
                 events.queue.clear();
+                events.retained.clear();
             }
         }
         let place = item.subscription;
@@ -441,14 +453,15 @@ impl Engine {
         let Self { event_items, items, subscriptions, work, .. } = self;
         let mut asked = batch.len();
         let mut rest = Vec::new();
-        let mut answers = Answers::default();
+        let (mut answers, mut leaving) = (Answers::default(), Leaving::default());
         let mut ask = |index: u32| {
             if asked >= asked_max {
                 rest.push(index);
                 return;
             }
             work.items_walked += batch.len() as u64;
-            asked += batch.len() + offer(index, &batch, &mut answers, items, subscriptions, space, now);
+            let shared = (&mut answers, &mut leaving);
+            asked += batch.len() + offer(index, &batch, shared, items, subscriptions, space, now);
         };
         match left {
             // Taken from the end, so that what is left need not be moved.
@@ -503,6 +516,18 @@ impl Engine {
         let lost = events.queue.push(Waiting::Event(Arc::clone(event)));
         subscription.counters.event_queue_overflows += u32::from(lost);
         ready(index, item, subscription);
+    }
+
+    /// A refresh begins for an item, or a condition was refreshed: what its client keeps begins anew, or is more.
+    pub(super) fn note_refreshed(&mut self, index: u32, event: Option<&Event>) {
+        let Some(events) = self.items.get_mut(index as usize).and_then(Item::events_mut) else { return };
+        match event {
+            None => events.retained.clear(),
+            Some(event) => {
+                // It passes, so nothing has left.
+                events.has_left(event, true);
+            }
+        }
     }
 
     pub(super) fn make_events_ready(&mut self, index: u32) {
@@ -586,7 +611,7 @@ impl Engine {
 fn offer(
     index: u32,
     batch: &Batch,
-    answers: &mut Answers,
+    (answers, leaving): (&mut Answers, &mut Leaving),
     items: &mut [Item],
     subscriptions: &mut [Option<Box<Subscription>>],
     space: &AddressSpace,
@@ -603,17 +628,25 @@ fn offer(
     let around = EventSurroundings::new(space, &subscription.decisions, now);
     let (mut is_wanted, mut lost, mut cost) = (false, 0, 0);
     if Answers::are_shared(&events.filter) && events.is_settled(first.number) {
-        let (passing, took) = answers.about(&events.filter, batch, &around);
-        is_wanted = !passing.is_empty();
+        let filter = Arc::clone(&events.filter);
+        let (answered, took) = answers.about(&filter, batch, &around);
         cost = took;
-        for waiting in passing {
-            lost += u32::from(events.queue.push(waiting.clone()));
+        for (at, (handed, passing)) in batch.iter().zip(answered).enumerate() {
+            let has_left = events.has_left(&handed.event, passing.is_some());
+            let left = has_left.then(|| Waiting::Event(leaving.of(at, &handed.event)));
+            for waiting in passing.iter().cloned().chain(left) {
+                is_wanted = true;
+                lost += u32::from(events.queue.push(waiting));
+            }
         }
     } else {
-        for handed in batch {
-            if events.wants(handed.number, &handed.event, &around) {
+        for (at, handed) in batch.iter().enumerate() {
+            let passes = events.wants(handed.number, &handed.event, &around);
+            let has_left = events.has_left(&handed.event, passes);
+            let left = has_left.then(|| leaving.of(at, &handed.event));
+            for event in passes.then(|| Arc::clone(&handed.event)).into_iter().chain(left) {
                 is_wanted = true;
-                lost += u32::from(events.queue.push(Waiting::Event(Arc::clone(&handed.event))));
+                lost += u32::from(events.queue.push(Waiting::Event(event)));
             }
         }
     }

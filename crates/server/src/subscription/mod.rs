@@ -41,6 +41,7 @@ mod places;
 pub(crate) mod publish;
 mod refresh;
 mod response;
+mod retained;
 mod retransmission;
 mod sample;
 pub(crate) mod sampling;

@@ -160,7 +160,10 @@ impl Engine {
             refresh.begins_behind = None;
             // §5.5.7: the copies of one event have one EventId.
             let start = marker(space, object_type_ids::REFRESH_START_EVENT_TYPE, now);
-            targets.iter().for_each(|index| self.give_marker(*index, &start));
+            for index in &targets {
+                self.note_refreshed(*index, None);
+                self.give_marker(*index, &start);
+            }
         }
         let room = targets.iter().filter_map(|index| self.event_queue_room(*index)).min().unwrap_or(0);
         if room == 0 {
@@ -220,6 +223,7 @@ impl Engine {
         if !may_see(&subscription.decisions, event) || !item.filter_passes(event, &around) {
             return;
         }
+        self.note_refreshed(index, Some(event));
         self.queue_event(index, event);
     }
 

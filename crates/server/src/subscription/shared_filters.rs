@@ -77,8 +77,8 @@ impl SharedFilters {
 /// What the filters have answered about a batch, while it is given to items.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
-    /// By the filter's number: the events that pass.
-    by_filter: BTreeMap<u64, SmallVec<[Waiting; 4]>>,
+    /// By the filter's number: for each event of the batch what is to wait, if it passes.
+    by_filter: BTreeMap<u64, SmallVec<[Option<Waiting>; 4]>>,
 }
 
 impl Answers {
@@ -87,19 +87,22 @@ impl Answers {
         Arc::strong_count(filter) > 1 && !filter.is_personal()
     }
 
-    /// The events of the batch that a filter passes, for which [`Self::are_shared`] holds, and how many items could have been
-    /// asked in the time that it took.
+    /// For each event of the batch what is to wait, if a filter passes it for which [`Self::are_shared`] holds, and how many
+    /// items could have been asked in the time that it took.
     pub(super) fn about(
         &mut self,
         filter: &EventFilter,
         batch: &Batch,
         around: &dyn Around,
-    ) -> (&[Waiting], usize) {
+    ) -> (&[Option<Waiting>], usize) {
         let mut cost = 0;
         let passing = self.by_filter.entry(filter.number()).or_insert_with(|| {
             cost = COST_OF_ANSWER * batch.len();
-            let passing = batch.iter().filter(|handed| filter.passes(&handed.event, around));
-            passing.map(|handed| Waiting::Written(Arc::new(Written::new(&handed.event, filter)))).collect()
+            let written = |handed: &Handed| {
+                let passes = filter.passes(&handed.event, around);
+                passes.then(|| Waiting::Written(Arc::new(Written::new(&handed.event, filter))))
+            };
+            batch.iter().map(written).collect()
         });
         (passing, cost)
     }

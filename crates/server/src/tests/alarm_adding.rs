@@ -25,7 +25,8 @@ fn of_two_threads_that_add_the_same_hidden_condition_one_fails() {
         let (space, sender, now) = (Arc::clone(&server.space), sender.clone(), server.now.utc);
         let mut spec = level(1);
         spec.is_shown = false;
-        std::thread::spawn(move || sender.send(space.add_condition(spec, now)).unwrap())
+        let add = move || sender.send(space.add_condition(spec, now)).unwrap();
+        std::thread::Builder::new().spawn(add).unwrap()
     });
     let first = results.recv_timeout(Duration::from_secs(60));
     let first = first.expect("one fails before it needs the nodes");

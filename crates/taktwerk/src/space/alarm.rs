@@ -262,6 +262,18 @@ impl AlarmBuilder {
         self
     }
 
+    /// It can be heard while it is active and unacknowledged, until somebody silences it (AudibleEnabled).
+    pub fn audible(mut self) -> Self {
+        self.spec.rules.audible = true;
+        self
+    }
+
+    /// The same with a sound for clients to play, such as a WAV file (AudibleSound): at most 1 MiB.
+    pub fn sound(mut self, file: &[u8]) -> Self {
+        self.spec.sound = Some(file.to_vec().into());
+        self.audible()
+    }
+
     /// It is raised anew when it is still active after so long (ReAlarmTime).
     pub fn re_alarm(mut self, span: Duration) -> Self {
         self.spec.rules.re_alarm_time = millis(span);

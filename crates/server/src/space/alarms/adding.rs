@@ -11,9 +11,22 @@ use crate::event::filter::Types;
 use crate::space::data_type::{Expected, Fit};
 use crate::space::{AddressSpace, NodeError};
 use std::sync::Arc;
+use taktwerk_schema::ids::variable_ids;
 use taktwerk_types::{NodeId, UtcTime};
 
+/// Longest sound of an alarm, in bytes.
+const SOUND_LEN_MAX: usize = 1 << 20;
+
 impl AddressSpace {
+    /// Says that Retain is kept for each client's filter (Part 9 §5.5.2): `subscription/retained.rs` does it.
+    pub(crate) fn install_filtered_retain(&self, now: UtcTime) {
+        let property = NodeId::numeric(0, variable_ids::CONDITION_TYPE_SUPPORTS_FILTERED_RETAIN);
+        // Namespace 0 has it.
+        if let Ok(property) = self.variable(&property) {
+            property.set_at(true, now);
+        }
+    }
+
     /// Adds a condition, in the state that it had before a restart if that was [restored](Alarms::restore).
     ///
     /// # Errors
@@ -21,6 +34,9 @@ impl AddressSpace {
     pub fn add_condition(&self, mut spec: ConditionSpec, now: UtcTime) -> Result<(), AlarmError> {
         if let Err(problem) = spec.kind.check() {
             return Err(AlarmError::Limits { name: spec.name, problem });
+        }
+        if let Some(len) = spec.sound.as_ref().map(|sound| sound.as_bytes().len()).filter(|len| *len > SOUND_LEN_MAX) {
+            return Err(AlarmError::Sound { name: spec.name, len });
         }
         if spec.is_bound && !self.bind_condition(&mut spec)? {
             return Err(AlarmError::NoInstance(spec.id));

@@ -15,6 +15,14 @@ pub enum AlarmError {
         /// What is wrong.
         problem: LimitsProblem,
     },
+    /// The sound of an alarm is too long.
+    #[error("the alarm {name}: its sound has {len} bytes, and 1048576 are allowed: use a shorter one")]
+    Sound {
+        /// ConditionName.
+        name: Box<str>,
+        /// Its bytes.
+        len: usize,
+    },
     /// There is a condition of this id.
     #[error("there is a condition {0} already: give the alarm another name")]
     Taken(NodeId),

@@ -174,7 +174,11 @@ impl AddressSpace {
                 self.set_method(&id, Arc::new(Answered))?;
             }
         }
-        Ok(ConditionNodes { variables, shelving })
+        let nodes = ConditionNodes { variables, shelving };
+        if let Some(sound) = &spec.sound {
+            nodes.set("AudibleSound", &sound.clone().into(), now);
+        }
+        Ok(nodes)
     }
 
     fn has_condition(&self, source: &NodeId, condition: &NodeId) -> bool {

@@ -1,0 +1,139 @@
+//! Filtered Retain (SupportsFilteredRetain, Part 9 §5.5.2): which conditions an item has reported with Retain true.
+//!
+//! When a condition that the client keeps no longer passes the where clause of its item, the client would keep it for ever. It
+//! gets that event once, with Retain false. Items without a where clause need nothing of this.
+
+use crate::account::Charge;
+use crate::event::Event;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Bytes for one condition, with its share of the tree.
+const KEY_SIZE: usize = 24;
+
+/// The conditions and branches that an item's client keeps.
+#[derive(Debug)]
+pub(super) struct Retained {
+    keys: BTreeSet<u64>,
+    charge: Charge,
+}
+
+impl Retained {
+    /// None yet; `charge` is for what will be kept here.
+    pub(super) fn new(charge: Charge) -> Self {
+        Self { keys: BTreeSet::new(), charge }
+    }
+
+    /// An event of a condition passes the filter or does not. Returns whether the client has to be told that the condition
+    /// has left its filter. Without memory a condition is not followed: the client learns with its next refresh.
+    pub(super) fn follow(&mut self, event: &Event, passes: bool) -> bool {
+        if !passes && self.keys.is_empty() {
+            return false;
+        }
+        let Some(key) = event.condition_key() else { return false };
+        if passes && event.retains() {
+            let len = self.keys.len() + usize::from(!self.keys.contains(&key));
+            if self.charge.resize(len * KEY_SIZE).is_ok() {
+                self.keys.insert(key);
+            }
+            return false;
+        }
+        let is_known = self.keys.remove(&key);
+        if is_known {
+            self.charge.resize_anyway(self.keys.len() * KEY_SIZE);
+        }
+        is_known && !passes
+    }
+
+    /// Forgets all: the client begins anew.
+    pub(super) fn clear(&mut self) {
+        self.keys = BTreeSet::new();
+        self.charge.resize_anyway(0);
+    }
+}
+
+/// Events as those get them whose filter a condition has left, by their place in the batch: each is made once.
+#[derive(Debug, Default)]
+pub(super) struct Leaving(Vec<(usize, Arc<Event>)>);
+
+impl Leaving {
+    /// That of the event at a place.
+    pub(super) fn of(&mut self, at: usize, event: &Event) -> Arc<Event> {
+        if let Some((_, known)) = self.0.iter().find(|(known, _)| *known == at) {
+            return Arc::clone(known);
+        }
+        let leaving = Arc::new(event.leaving());
+        self.0.push((at, Arc::clone(&leaving)));
+        leaving
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::account::{Account, Category, Maxima};
+    use crate::event::NewEvent;
+    use crate::event::model::Placed;
+    use taktwerk_types::{ByteString, NodeId, UtcTime};
+
+    fn event(condition: u32, branch: u32, retain: bool) -> Event {
+        let branch = if branch == 0 { NodeId::NULL } else { NodeId::numeric(1, branch) };
+        let new = NewEvent::new(NodeId::numeric(0, 2915), NodeId::NULL)
+            .condition(NodeId::numeric(1, condition))
+            .field("BranchId", branch)
+            .field("Retain", retain);
+        Event::new(new, Placed::default(), || ByteString::from(vec![0; 16]), UtcTime::NULL)
+    }
+
+    /// Every state of a condition at the client, and every event.
+    #[test]
+    fn the_table_of_what_is_kept_is_complete() {
+        let account = Account::server(Maxima::bytes(usize::MAX));
+        // Kept before, passes, Retain; told to leave, kept behind.
+        let table = [
+            (false, false, false, false, false),
+            (false, false, true, false, false),
+            (false, true, false, false, false),
+            (false, true, true, false, true),
+            (true, false, false, true, false),
+            (true, false, true, true, false),
+            (true, true, false, false, false),
+            (true, true, true, false, true),
+        ];
+        for (before, passes, retain, leaves, behind) in table {
+            let mut retained = Retained::new(account.nothing(Category::MonitoredItems));
+            // Another condition and a branch are kept in any case.
+            retained.follow(&event(2, 0, true), true);
+            retained.follow(&event(1, 9, true), true);
+            if before {
+                retained.follow(&event(1, 0, true), true);
+            }
+            let case = format!("{before} {passes} {retain}");
+            assert_eq!(retained.follow(&event(1, 0, retain), passes), leaves, "{case}");
+            assert_eq!(retained.keys.len(), 2 + usize::from(behind), "{case}");
+            assert_eq!(retained.charge.amount(), retained.keys.len() * KEY_SIZE);
+            retained.clear();
+            assert_eq!((retained.keys.len(), retained.charge.amount()), (0, 0));
+        }
+    }
+
+    #[test]
+    fn without_memory_a_condition_is_not_followed() {
+        let account = Account::server(Maxima::bytes(KEY_SIZE));
+        let mut retained = Retained::new(account.nothing(Category::MonitoredItems));
+        assert!(!retained.follow(&event(1, 0, true), true) && !retained.follow(&event(2, 0, true), true));
+        assert!(!retained.follow(&event(2, 0, true), false));
+        assert!(retained.follow(&event(1, 0, true), false));
+    }
+
+    #[test]
+    fn an_event_that_leaves_differs_in_retain_only() {
+        let (event, mut leaving) = (event(1, 0, true), Leaving::default());
+        let left = leaving.of(3, &event);
+        assert!(event.retains() && !left.retains());
+        assert_eq!(left.condition_key(), event.condition_key());
+        assert!(Arc::ptr_eq(&left, &leaving.of(3, &event)) && !Arc::ptr_eq(&left, &leaving.of(4, &event)));
+        let differ = event.fields().zip(left.fields()).filter(|(one, other)| one != other);
+        assert_eq!(differ.count(), 1);
+    }
+}

@@ -395,14 +395,24 @@ async fn a_user_who_must_change_the_password_can_do_nothing_else() {
     }
     let change = vec!["first password".into(), "second password".into()];
     user_method(&otto, CHANGE_PASSWORD, change).await.unwrap();
-    assert_eq!(installation.log_on("otto", "first password").await.err(), Some(StatusCode::BAD_USER_ACCESS_DENIED));
+    assert_eq!(
+        installation.log_on("otto", "first password").await.err(),
+        Some(StatusCode::BAD_USER_ACCESS_DENIED)
+    );
     let otto = installation.log_on("otto", "second password").await.unwrap();
     assert_eq!(otto.read_value::<i32>(own.id().clone()).await.unwrap(), 1);
 
     // Somebody who has a session loses it when the password has to be changed.
     let modify = method_ids::USER_MANAGEMENT_MODIFY_USER;
-    let modified =
-        vec!["otto".into(), false.into(), "".into(), true.into(), MUST_CHANGE.into(), false.into(), "".into()];
+    let modified = vec![
+        "otto".into(),
+        false.into(),
+        "".into(),
+        true.into(),
+        MUST_CHANGE.into(),
+        false.into(),
+        "".into(),
+    ];
     user_method(&root, modify, modified).await.unwrap();
     until("the session ends", async || otto.read_value::<i32>(own.id().clone()).await.is_err()).await;
     // It is kept over a restart.

@@ -6,9 +6,7 @@ use taktwerk::client::{EventQuery, Item, Update};
 use taktwerk::program::{Command, Program, State, Transition};
 use taktwerk::schema::ProgramDiagnostic2DataType;
 use taktwerk::types::ExtensionObject;
-use taktwerk::{
-    Client, Node, NodeId, QualifiedName, RunningServer, Server, StatusCode, UtcTime, Variant,
-};
+use taktwerk::{Client, Node, NodeId, QualifiedName, RunningServer, Server, StatusCode, UtcTime, Variant};
 
 const SOON: Duration = Duration::from_secs(20);
 

@@ -2,13 +2,11 @@
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use taktwerk::client::BrowseOptions;
+use taktwerk::schema::Argument;
 use taktwerk::schema::ids::reference_type_ids;
 use taktwerk::state_machine::{Definition, StateMachine};
-use taktwerk::schema::Argument;
 use taktwerk::types::ExtensionObject;
-use taktwerk::{
-    Client, Namespace, NodeId, QualifiedName, RunningServer, Server, StatusCode, Variant,
-};
+use taktwerk::{Client, Namespace, NodeId, QualifiedName, RunningServer, Server, StatusCode, Variant};
 
 /// A pump whose speed is a machine inside the state Running.
 fn pump() -> (RunningServer, Namespace, StateMachine) {
@@ -56,7 +54,8 @@ async fn a_method_returns_what_the_application_sets() {
     let node = pump.node().unwrap();
     let client = Client::builder(&server.url()).unsecured().connect().await.unwrap();
     let method = |name: &str| node.child(name).unwrap().id().clone();
-    for (property, names) in [("InputArguments", &["order"][..]), ("OutputArguments", &["batch", "seconds"])] {
+    for (property, names) in [("InputArguments", &["order"][..]), ("OutputArguments", &["batch", "seconds"])]
+    {
         let property = node.child("Start").unwrap().child_named(&QualifiedName::new(0, property)).unwrap();
         let value: Variant = client.read_value(property.id().clone()).await.unwrap();
         let described = Vec::<ExtensionObject>::try_from(value).unwrap();

@@ -17,10 +17,7 @@ use taktwerk_types::{BuiltInType, ByteString, Identifier, NodeId};
 const SOUND_LEN_MAX: u64 = 1 << 20;
 
 /// Keeps states where the configuration says, and sets the server's alarms for itself.
-pub(super) fn configured(
-    mut builder: ServerBuilder,
-    file: &ConfigFile,
-) -> Result<ServerBuilder, Failure> {
+pub(super) fn configured(mut builder: ServerBuilder, file: &ConfigFile) -> Result<ServerBuilder, Failure> {
     let section = &file.config().alarms;
     if let Some(path) = &section.file {
         builder = builder.alarm_file(file.resolve(path));

@@ -59,7 +59,11 @@ impl AliasChanges {
 impl Nodes {
     fn is_alias_type(&self, kind: NodeIx, base: u32) -> bool {
         // Types of namespace 0 have no subtypes of these.
-        if kind.index < NodeIx::DYNAMIC { kind.index == base } else { self.is_subtype(kind, NodeIx::ns0(base)) }
+        if kind.index < NodeIx::DYNAMIC {
+            kind.index == base
+        } else {
+            self.is_subtype(kind, NodeIx::ns0(base))
+        }
     }
 
     /// A forward reference was added or is about to go: notes what that changes about aliases.
@@ -143,12 +147,7 @@ impl AddressSpace {
     ///
     /// # Errors
     /// There is no such parent, or it has a category or an alias of this name.
-    pub fn add_alias_category(
-        &self,
-        parent: &NodeId,
-        name: &str,
-        now: UtcTime,
-    ) -> Result<NodeId, NodeError> {
+    pub fn add_alias_category(&self, parent: &NodeId, name: &str, now: UtcTime) -> Result<NodeId, NodeError> {
         let id = NodeId::string(1, format!("Aliases/{parent}/{name}"));
         let under = Under {
             parent,

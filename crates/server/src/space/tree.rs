@@ -76,7 +76,10 @@ mod tests {
         let before = space.node_count();
         assert_eq!(space.delete_tree(&id(1), now), 3);
         assert_eq!(space.node_count(), before - 3);
-        assert_eq!([1, 2, 3, 4, 5].map(|number| space.contains(&id(number))), [false, false, false, true, true]);
+        assert_eq!(
+            [1, 2, 3, 4, 5].map(|number| space.contains(&id(number))),
+            [false, false, false, true, true]
+        );
         assert_eq!(space.delete_tree(&id(1), now), 0);
     }
 }

@@ -79,8 +79,7 @@ fn a_certificate_that_is_replaced_ends_its_alarm() {
     assert_eq!(server.space.poll_alarms(start), Some(later(6_000)));
     server.space.poll_alarms(later(6_000));
     let told = events(&mut client, &mut server).remove(0);
-    let kind: Variant =
-        NodeId::numeric(0, object_type_ids::RSA_SHA256_APPLICATION_CERTIFICATE_TYPE).into();
+    let kind: Variant = NodeId::numeric(0, object_type_ids::RSA_SHA256_APPLICATION_CERTIFICATE_TYPE).into();
     assert_eq!(told[..3], [true.into(), later(10_000).into(), kind]);
     assert_eq!(told[3], ByteString::from(vec![1]).into());
     assert!(told[4].to_string().contains("the certificate expires at"), "{}", told[4]);

@@ -279,11 +279,7 @@ fn each_category_says_when_it_or_one_inside_it_has_changed() {
 #[test]
 fn a_property_that_can_have_no_version_time_is_left_alone() {
     let (server, _client) = plant();
-    let under = Under {
-        parent: &id(100),
-        reference_type: &r::HAS_PROPERTY.into(),
-        type_definition: None,
-    };
+    let under = Under { parent: &id(100), reference_type: &r::HAS_PROPERTY.into(), type_definition: None };
     let text = NodeSpec::variable(
         id(101),
         QualifiedName::new(0, "LastChange"),

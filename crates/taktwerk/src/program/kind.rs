@@ -52,12 +52,13 @@ impl ProgramBuilder {
     ) -> Result<ProgramType, BuildError> {
         let Self { parent, name, mut settings } = self;
         settings.check()?;
-        let base = Node {
-            id: ns0(object_type_ids::PROGRAM_STATE_MACHINE_TYPE),
-            ..parent.clone()
-        };
+        let base = Node { id: ns0(object_type_ids::PROGRAM_STATE_MACHINE_TYPE), ..parent.clone() };
         let id = base.child_id(&name);
-        base.add(NodeSpec::object_type(id.clone(), base.child_name(&name)), reference_type_ids::HAS_SUBTYPE, None)?;
+        base.add(
+            NodeSpec::object_type(id.clone(), base.child_name(&name)),
+            reference_type_ids::HAS_SUBTYPE,
+            None,
+        )?;
         let node = Node { id: id.clone(), ..base };
         node.standard_property("Creatable", true)?;
         node.standard_property("InstanceCount", 0u32)?;

@@ -1,7 +1,7 @@
 //! Configuring a server.
 
 use super::identities::Identities;
-use super::{EndpointConfig, Server, certificate_alarms, ServerOptions, UserTokenConfig, UserTokenKind};
+use super::{EndpointConfig, Server, ServerOptions, UserTokenConfig, UserTokenKind, certificate_alarms};
 use crate::alarms::AlarmFile;
 use crate::history::HistoryStore;
 use crate::pki::{Pki, TRUST_LIST_INTERVAL};

@@ -123,10 +123,8 @@ fn add_out_of_date(
     frequency: Duration,
 ) -> Result<(), AlarmError> {
     let kind = Kind::OutOfDate { frequency: millis(frequency), trust_list: ns0(TRUST_LIST) };
-    let everything = PermissionType::BROWSE
-        | PermissionType::READ
-        | PermissionType::RECEIVE_EVENTS
-        | PermissionType::CALL;
+    let everything =
+        PermissionType::BROWSE | PermissionType::READ | PermissionType::RECEIVE_EVENTS | PermissionType::CALL;
     let access = Access::roles([(ns0(well_known::SECURITY_ADMIN), everything)])
         .restricted(AccessRestrictionType::SIGNING_REQUIRED);
     let date = last_update(trust);

@@ -125,14 +125,19 @@ mod tests {
         let pump = plant.variable("Pump", false).states([(1, "On"), (0, "Off")]).add().unwrap();
         let gear = plant.variable("Gear", 0u8).states([(0, "Neutral"), (1, "First")]).add().unwrap();
         let mode = plant.variable("Mode", -1i16).states([(-1, "Reverse"), (4, "Fast")]).add().unwrap();
-        let modes = plant.variable("Modes", vec![-1i16, 4]).states([(-1, "Reverse"), (4, "Fast")]).add().unwrap();
+        let modes =
+            plant.variable("Modes", vec![-1i16, 4]).states([(-1, "Reverse"), (4, "Fast")]).add().unwrap();
         let speed = plant.variable("Speed", 1.5).states([(0, "Off")]).add().unwrap();
         let running = server.spawn().unwrap();
         let client = Client::connect(&running.url()).await.unwrap();
         let children = client.browse("ns=2;s=Plant").await.unwrap();
-        for (node, expected) in
-            [(pump.node(), 2373), (gear.node(), 2376), (mode.node(), 11238), (modes.node(), 11238), (speed.node(), 63)]
-        {
+        for (node, expected) in [
+            (pump.node(), 2373),
+            (gear.node(), 2376),
+            (mode.node(), 11238),
+            (modes.node(), 11238),
+            (speed.node(), 63),
+        ] {
             let child = children.iter().find(|child| child.node_id.node_id == *node.id()).unwrap();
             assert_eq!(child.type_definition.node_id, NodeId::numeric(0, expected));
         }

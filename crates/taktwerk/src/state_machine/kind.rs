@@ -103,9 +103,9 @@ fn add_parts(node: &Node, machine: &Machine) -> Result<(Vec<NodeId>, Vec<NodeId>
         let kind = object_type_ids::TRANSITION_TYPE;
         let id = add_part(node, &transition.name, kind, ("TransitionNumber", at))?;
         // Part 16 §4.5.4: a transition to a state of a machine inside leads to that state of the machine's type.
-        let inside = transition.into.and_then(|(sub, state)| {
-            machine.machines.get(sub).and_then(|sub| sub.kind.states().get(state))
-        });
+        let inside = transition
+            .into
+            .and_then(|(sub, state)| machine.machines.get(sub).and_then(|sub| sub.kind.states().get(state)));
         let to = inside.or_else(|| states.get(transition.to));
         for (kind, state) in [(r::FROM_STATE, states.get(transition.from)), (r::TO_STATE, to)] {
             if let Some(state) = state {

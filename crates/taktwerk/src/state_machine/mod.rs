@@ -301,7 +301,8 @@ impl StateMachine {
     /// As [`Self::go_to`].
     pub fn go_into(&self, machine: &str, state: &str) -> Result<(), StatusCode> {
         let own = self.0.kind.machine();
-        self.make(StatusCode::BAD_INVALID_STATE, (None, &[]), |now| own.between_inside(now, machine, state)).map(drop)
+        self.make(StatusCode::BAD_INVALID_STATE, (None, &[]), |now| own.between_inside(now, machine, state))
+            .map(drop)
     }
 
     /// Does what a Method does.
@@ -355,7 +356,8 @@ impl StateMachine {
         };
         // Ends the transition when the application refuses it or panics, too.
         let _moving = Moving(self);
-        let (Some(shown), Some((from, to, into))) = (kind.transition(transition), kind.ends(transition)) else {
+        let (Some(shown), Some((from, to, into))) = (kind.transition(transition), kind.ends(transition))
+        else {
             return Err(StatusCode::BAD_INTERNAL_ERROR);
         };
         let (Some(before), Some(behind)) = (kind.state(from), kind.state(to)) else {
@@ -367,8 +369,7 @@ impl StateMachine {
         let outputs = Outputs { types, values: RefCell::default() };
         let inner = into.and_then(|into| kind.inner_state(into));
         let (transition, from_name, to_name) = (shown.name, before.name, behind.name);
-        let step =
-            Step { transition, from: from_name, to: to_name, inner, arguments, outputs: &outputs };
+        let step = Step { transition, from: from_name, to: to_name, inner, arguments, outputs: &outputs };
         (self.0.act)(self, step)?;
         let _changing = lock(&self.0.changing);
         {
@@ -382,7 +383,8 @@ impl StateMachine {
         self.show(Some(to));
         // A transition to the same state leaves and enters it.
         self.0.machines.iter().filter(|(inside, _)| *inside == from).for_each(|(_, machine)| machine.leave());
-        for (at, (_, machine)) in self.0.machines.iter().enumerate().filter(|(_, (inside, _))| *inside == to) {
+        for (at, (_, machine)) in self.0.machines.iter().enumerate().filter(|(_, (inside, _))| *inside == to)
+        {
             match into.filter(|(sub, _)| *sub == at) {
                 Some((_, state)) => machine.enter_at(state),
                 None => machine.enter(),

@@ -126,12 +126,7 @@ impl Shown {
     }
 
     /// Raises an event of TransitionEventType (Part 16 §4.4.16) or of a type that derives from it.
-    pub(crate) fn raise(
-        &self,
-        event_type: u32,
-        transition: &Named<'_>,
-        ends: (&Named<'_>, &Named<'_>),
-    ) {
+    pub(crate) fn raise(&self, event_type: u32, transition: &Named<'_>, ends: (&Named<'_>, &Named<'_>)) {
         self.raise_with(event_type, transition, ends, &[]);
     }
 

@@ -35,7 +35,9 @@ impl AddressSpace {
         if let Err(problem) = spec.kind.check() {
             return Err(AlarmError::Limits { name: spec.name, problem });
         }
-        if let Some(len) = spec.sound.as_ref().map(|sound| sound.as_bytes().len()).filter(|len| *len > SOUND_LEN_MAX) {
+        if let Some(len) =
+            spec.sound.as_ref().map(|sound| sound.as_bytes().len()).filter(|len| *len > SOUND_LEN_MAX)
+        {
             return Err(AlarmError::Sound { name: spec.name, len });
         }
         if spec.is_bound && !self.bind_condition(&mut spec)? {

@@ -24,8 +24,11 @@ fn server() -> Server {
         let mut authorization = Authorization::suggested();
         let operator = authorization.role_mut("Operator").unwrap();
         // Not even what everybody is granted.
-        operator.identities =
-            vec![IdentityRule::UserName("new".into()), IdentityRule::UserName("joe".into()), IdentityRule::Anonymous];
+        operator.identities = vec![
+            IdentityRule::UserName("new".into()),
+            IdentityRule::UserName("joe".into()),
+            IdentityRule::Anonymous,
+        ];
         config.authorization = authorization;
         config.verifier = Some(Arc::new(Newcomers));
     })

@@ -4,8 +4,6 @@
 //! other clients.
 
 use crate::account::{Account, Category, Charge};
-use crate::diagnostics::session::SessionEntry;
-use core::any::Any;
 use core::fmt;
 use core::future::Future;
 use core::pin::Pin;
@@ -50,18 +48,23 @@ impl CallContext {
     #[must_use]
     pub fn client_name(&self) -> Option<String> {
         let session = self.session_life.0.as_ref()?.upgrade()?;
-        let entry = session.downcast_ref::<SessionEntry>()?;
-        Some(entry.client.application_name.text.as_str().to_owned())
+        Some(session.client_name().to_owned())
     }
 }
 
 /// Tells whether a session has ended.
 #[derive(Clone, Default)]
-pub struct SessionLife(Option<Weak<dyn Any + Send + Sync>>);
+pub struct SessionLife(Option<Weak<dyn ClientOf>>);
+
+/// What is known of the client as long as its session is there.
+pub(crate) trait ClientOf: Send + Sync {
+    /// Its ApplicationName.
+    fn client_name(&self) -> &str;
+}
 
 impl SessionLife {
     /// Lives as long as something that the session keeps.
-    pub(crate) fn of<T: Any + Send + Sync>(session: &Arc<T>) -> Self {
+    pub(crate) fn of<T: ClientOf + 'static>(session: &Arc<T>) -> Self {
         let session: Weak<T> = Arc::downgrade(session);
         Self(Some(session))
     }

@@ -1,6 +1,7 @@
 //! What all shards may know about a session.
 
 use crate::account::{Account, Category, Charge, Charged, Exhausted, HeapSize, allocation, heap_size};
+use crate::callback::ClientOf;
 use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use taktwerk_schema::{ApplicationDescription, ServiceCounterDataType};
@@ -67,6 +68,12 @@ pub(crate) struct SessionEntry {
     unauthorized: AtomicU32,
     /// Requests and errors of each counted service, in halves of one word.
     services: [AtomicU64; COUNTED],
+}
+
+impl ClientOf for SessionEntry {
+    fn client_name(&self) -> &str {
+        self.client.application_name.text.as_str()
+    }
 }
 
 impl SessionEntry {

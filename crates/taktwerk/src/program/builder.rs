@@ -133,6 +133,7 @@ impl ProgramBuilder {
     ///
     /// # Errors
     /// The node has such a child already, or a method has not as many names as arguments.
+    #[allow(clippy::should_implement_trait)] // nothing is summed up
     pub fn add(
         self,
         act: impl Fn(&Program, Transition) -> Result<(), StatusCode> + Send + Sync + 'static,

@@ -12,6 +12,9 @@ use taktwerk_types::{NodeId, QualifiedName};
 /// The bit of EventNotifier that lets clients monitor events (Part 3 §8.59).
 const SUBSCRIBE_TO_EVENTS: u8 = 1;
 
+/// A machine inside a state, and a state of it.
+pub(super) type Inside = (usize, usize);
+
 struct Inner {
     machine: Machine,
     id: NodeId,
@@ -174,7 +177,7 @@ impl StateMachineType {
     }
 
     /// The states before and behind a transition, and the state that a machine inside the latter goes to.
-    pub(super) fn ends(&self, at: usize) -> Option<(usize, usize, Option<(usize, usize)>)> {
+    pub(super) fn ends(&self, at: usize) -> Option<(usize, usize, Option<Inside>)> {
         let transition = self.0.machine.transitions.get(at)?;
         Some((transition.from, transition.to, transition.into))
     }

@@ -1,12 +1,22 @@
-//! The prices of the system's part, corrected by loads that are measured as a whole.
+//! The prices of a profile, corrected by loads that are measured as a whole.
 //!
-//! What two bare sockets take is not what a server takes whose programs and data do not fit into the same caches. Three loads of
-//! a real server and client over loopback say by how much: one without pauses, one whose processors fall asleep between two
-//! requests, one where they sleep for long. Two more over an emulated link say what is different there: a send does not wake the
-//! processor of the other end, and the emulator runs right before a turn. None of them is a load of `lab truth`, nor is the link.
+//! What two bare sockets take is not what a server takes whose programs and data do not fit into the same caches. Loads of a
+//! real server and client say by how much:
+//!
+//! | load | corrects |
+//! | --- | --- |
+//! | few values, without pauses | the system's part of a turn |
+//! | few values, behind pauses in which processors fall asleep | what a cold cache costs |
+//! | few values, behind long pauses | the same after a long sleep |
+//! | many values read, or delivered | what a value costs |
+//! | many values read with encryption | what signing and encrypting costs |
+//! | few values over an emulated link, behind pauses | what is different there: a send does not wake the processor of the other end, and the emulator runs right before a turn |
+//!
+//! None of them is a load of `lab truth`, nor is the link.
 
 use crate::measurement::{Group, Measurement};
-use crate::scenario::{Condition, Kind, LoadSpec, Scenario, Sweep};
+use crate::scenario::{Condition, Kind, LoadSpec, Scenario, SecuritySpec, Sweep};
+use crate::statistics::median;
 use crate::truth::{Predicted, lateness, predict_shortly, shards_percent};
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -15,50 +25,105 @@ use taktwerk_model::HostProfile;
 use super::cores::Extent;
 use taktwerk_load::result::Figure;
 
-/// Nodes of a request.
+/// Nodes of a request, and of one with many.
 const BATCH: u32 = 3;
+const LARGE_BATCH: u32 = 600;
 /// The pause after which processors have fallen asleep, in milliseconds.
 const ASLEEP_MS: f64 = 4.0;
 /// A link that is slower than loopback, but not so slow that it sets the pace.
 const LINK: &str = "rate=50mbit,delay=300us";
 /// The interval in which they sleep for long, in milliseconds.
 const DEEP_MS: f64 = 150.0;
-/// Values that are delivered after it.
+/// Values that are delivered after it, and many of them.
 const ITEMS: u32 = 30;
+const MANY_ITEMS: u32 = 4_000;
 /// Rounds of corrections: each price changes what the others have to be, but not by much.
-const ROUNDS: usize = 2;
+const ROUNDS: usize = 3;
 /// The system's part of a turn: wrong by a factor, if at all.
 const TURN: [&str; 4] = ["wake", "turn", "receive", "send"];
+/// What grows with the values of a read.
+const READING: [&str; 4] = ["operations", "units", "bytes_received", "bytes_sent"];
+/// What grows with the values that are delivered.
+const DELIVERING: [&str; 3] = ["items_walked", "writes_queued", "notifications"];
+/// What grows with the bytes that are signed and encrypted.
+const SEALING: [&str; 3] = ["signatures", "sealed_bytes_received", "sealed_bytes_sent"];
 /// The factor.
 const FACTOR: (f64, f64) = (0.25, 4.0);
 /// What a cold cache costs at most, in nanoseconds.
 const COLD_MAX: f64 = 1e6;
 
-/// The loads: awake, asleep, and asleep for long; the latter two also over a link.
+/// What a load corrects, of a server and of its client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Correction {
+    /// Prices by one factor.
+    Factor(&'static [&'static str]),
+    /// A price, which lies above another one.
+    Above(&'static str, Option<&'static str>),
+}
+
+/// A load, and what it corrects.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Teller {
+    kind: Kind,
+    /// Nodes of a request or monitored items.
+    values: u32,
+    pause_ms: f64,
+    encrypted: bool,
+    /// Behind the emulator of links, where there are prices of their own.
+    emulated: bool,
+    correction: Correction,
+}
+
+impl Teller {
+    const fn read(values: u32, pause_ms: f64, correction: Correction) -> Self {
+        Self { kind: Kind::Read, values, pause_ms, encrypted: false, emulated: false, correction }
+    }
+
+    const fn subscribe(values: u32, correction: Correction) -> Self {
+        Self { kind: Kind::Subscribe, values, pause_ms: 0.0, encrypted: false, emulated: false, correction }
+    }
+
+    const fn over_link(self) -> Self {
+        Self { emulated: true, ..self }
+    }
+}
+
+/// In the order in which they correct.
+const TELLERS: [Teller; 8] = [
+    Teller::read(BATCH, 0.0, Correction::Factor(&TURN)),
+    Teller::read(BATCH, ASLEEP_MS, Correction::Above("cold", None)),
+    Teller::subscribe(ITEMS, Correction::Above("cold_deep", Some("cold"))),
+    Teller::read(LARGE_BATCH, ASLEEP_MS, Correction::Factor(&READING)),
+    Teller::subscribe(MANY_ITEMS, Correction::Factor(&DELIVERING)),
+    Teller { encrypted: true, ..Teller::read(LARGE_BATCH, ASLEEP_MS, Correction::Factor(&SEALING)) },
+    Teller::read(BATCH, ASLEEP_MS, Correction::Factor(&TURN)).over_link(),
+    Teller::subscribe(ITEMS, Correction::Above("cold_deep", None)).over_link(),
+];
+
+/// The loads, in the order of their corrections.
 #[must_use]
 pub fn conditions(extent: Extent) -> Vec<Condition> {
     let (window_s, repetitions) = if extent == Extent::Full { (1.5, 3) } else { (0.3, 1) };
-    let read = |pause_ms| {
-        let mut load = LoadSpec::new(Kind::Read);
-        (load.batch, load.pause_ms) = (Some(Sweep::One(BATCH)), Some(pause_ms));
-        load
-    };
-    let mut subscribe = LoadSpec::new(Kind::Subscribe);
-    subscribe.items = Some(Sweep::One(ITEMS));
-    subscribe.publishing_ms = Some(Sweep::One(DEEP_MS));
-    (subscribe.sampling_ms, subscribe.queue) = (Some(DEEP_MS), Some(1));
-    let of = |(load, link): (LoadSpec, Option<&str>)| {
+    let of = |teller: Teller| {
+        let mut load = LoadSpec::new(teller.kind);
+        if teller.kind == Kind::Subscribe {
+            load.items = Some(Sweep::One(teller.values));
+            load.publishing_ms = Some(Sweep::One(DEEP_MS));
+            (load.sampling_ms, load.queue) = (Some(DEEP_MS), Some(1));
+        } else {
+            (load.batch, load.pause_ms) = (Some(Sweep::One(teller.values)), Some(teller.pause_ms));
+        }
         let mut scenario = Scenario::new("calibration", load);
-        scenario.link = link.map(str::to_owned);
+        scenario.link = teller.emulated.then(|| LINK.to_owned());
+        scenario.security =
+            if teller.encrypted { SecuritySpec::encrypted() } else { SecuritySpec::default() };
         scenario.server.update_ms = DEEP_MS;
         let time = &mut scenario.time;
         (time.warmup_s, time.duration_s) = (0.3, window_s);
         (time.repetitions, time.steady) = (repetitions, true);
         scenario.conditions()
     };
-    let here = [read(0.0), read(ASLEEP_MS), subscribe.clone()].map(|load| (load, None));
-    let over_link = [read(ASLEEP_MS), subscribe].map(|load| (load, Some(LINK)));
-    here.into_iter().chain(over_link).flat_map(of).collect()
+    TELLERS.into_iter().flat_map(of).collect()
 }
 
 /// Answers of a load in a second; those of a subscription are known: one message in each interval.
@@ -76,16 +141,20 @@ struct PerAnswer {
 }
 
 impl PerAnswer {
-    /// The least of the repetitions, as other programs only add to it; `None` if there is no valid one.
+    /// The median of the repetitions, as in `lab truth`; `None` if there is no valid one.
     fn measured(group: &Group<'_>) -> Option<Self> {
         let of = |percent: fn(&Measurement) -> f64| {
-            let each = group.valid.iter().filter_map(|one| {
-                let window_s = one.get(Figure::WINDOW_S).filter(|window_s| *window_s > 0.0)?;
-                let name = crate::truth::histogram(group.condition.kind);
-                let answers = one.histograms.get(name).map(crate::latency::Times::count)?;
-                Some(percent(one) / 100.0 / rate(group.condition, answers as f64 / window_s)? * 1e9)
-            });
-            each.min_by(f64::total_cmp)
+            let each: Vec<f64> = group
+                .valid
+                .iter()
+                .filter_map(|one| {
+                    let window_s = one.get(Figure::WINDOW_S).filter(|window_s| *window_s > 0.0)?;
+                    let name = crate::truth::histogram(group.condition.kind);
+                    let answers = one.histograms.get(name).map(crate::latency::Times::count)?;
+                    Some(percent(one) / 100.0 / rate(group.condition, answers as f64 / window_s)? * 1e9)
+                })
+                .collect();
+            median(&each)
         };
         Some(Self {
             server: of(shards_percent)?,
@@ -129,34 +198,28 @@ fn behind_emulator(profile: &mut HostProfile) -> [&mut BTreeMap<String, f64>; 2]
     [&mut profile.emulated.server, &mut profile.emulated.client]
 }
 
-/// Changes the system's part of a turn by a factor.
-fn scale_turn(costs: &mut BTreeMap<String, f64>, factor: f64) {
-    TURN.iter().for_each(|name| {
-        costs.entry((*name).to_owned()).and_modify(|cost| *cost *= factor);
-    });
+/// Changes prices by a factor.
+fn scale(costs: &mut BTreeMap<String, f64>, names: &[&str], factor: f64) {
+    names.iter().filter_map(|name| costs.get_mut(*name).map(|cost| *cost *= factor)).for_each(drop);
 }
 
 /// Corrects a profile by what the loads of [`conditions`] took, in their order. A load without a valid measurement corrects
 /// nothing. Says how many did.
 pub(super) fn correct(profile: &mut HostProfile, groups: &[Group<'_>]) -> usize {
-    let told: Vec<Option<Told<'_>>> = groups.iter().map(Told::of).collect();
-    let at = |number: usize| told.get(number).copied().flatten();
-    for _ in 0..ROUNDS {
-        if let Some(told) = at(0) {
-            search(profile, told, of_loopback, (0.5, 1.0), FACTOR, &|_| 0.0, &scale_turn);
+    let told: Vec<(Teller, Told<'_>)> = TELLERS
+        .into_iter()
+        .zip(groups)
+        .filter_map(|(teller, group)| Some((teller, Told::of(group)?)))
+        .collect();
+    for emulated in [false, true] {
+        let of_place = || told.iter().filter(|(teller, _)| teller.emulated == emulated);
+        if emulated {
+            begin_emulated(profile, of_place().map(|(teller, _)| teller.correction));
         }
-        for (told, name, least) in [(at(1), "cold", None), (at(2), "cold_deep", Some("cold"))] {
-            let Some(told) = told else { continue };
-            let set = |costs: &mut BTreeMap<String, f64>, cost: f64| {
-                costs.insert(name.to_owned(), cost);
-            };
-            let least = move |costs: &BTreeMap<String, f64>| {
-                least.and_then(|name| costs.get(name).copied()).unwrap_or(0.0)
-            };
-            search(profile, told, of_loopback, (0.0, 30_000.0), (0.0, COLD_MAX), &least, &set);
+        for _ in 0..ROUNDS {
+            of_place().for_each(|(teller, told)| correct_by(profile, *teller, *told));
         }
     }
-    correct_emulated(profile, at(3), at(4));
     for costs in
         [&mut profile.server, &mut profile.client, &mut profile.emulated.server, &mut profile.emulated.client]
     {
@@ -165,33 +228,42 @@ pub(super) fn correct(profile: &mut HostProfile, groups: &[Group<'_>]) -> usize 
     for costs in [&mut profile.server, &mut profile.client] {
         costs.retain(|_, cost| *cost > 0.0);
     }
-    told.iter().flatten().count()
+    told.len()
 }
 
 /// The prices behind the emulator begin as those of loopback.
-fn correct_emulated(profile: &mut HostProfile, asleep: Option<Told<'_>>, deep: Option<Told<'_>>) {
-    let mut copy = |names: &[&str]| {
-        let HostProfile { server, client, emulated, .. } = &mut *profile;
+fn begin_emulated(profile: &mut HostProfile, corrections: impl Iterator<Item = Correction>) {
+    let HostProfile { server, client, emulated, .. } = profile;
+    for correction in corrections {
+        let single;
+        let names = match correction {
+            Correction::Factor(names) => names,
+            Correction::Above(name, _) => {
+                single = [name];
+                &single[..]
+            }
+        };
         for (from, to) in [(&*server, &mut emulated.server), (&*client, &mut emulated.client)] {
-            let of = |name: &&str| Some(((*name).to_owned(), *from.get(*name)?));
-            to.extend(names.iter().filter_map(of));
+            to.extend(names.iter().filter_map(|name| Some(((*name).to_owned(), *from.get(*name)?))));
         }
-    };
-    if asleep.is_some() {
-        copy(&TURN);
     }
-    if deep.is_some() {
-        copy(&["cold_deep"]);
-    }
-    for _ in 0..ROUNDS {
-        if let Some(told) = asleep {
-            search(profile, told, behind_emulator, (0.5, 1.0), FACTOR, &|_| 0.0, &scale_turn);
+}
+
+fn correct_by(profile: &mut HostProfile, teller: Teller, told: Told<'_>) {
+    let prices: Prices = if teller.emulated { behind_emulator } else { of_loopback };
+    match teller.correction {
+        Correction::Factor(names) => {
+            let set = |costs: &mut BTreeMap<String, f64>, factor: f64| scale(costs, names, factor);
+            search(profile, told, prices, (0.5, 1.0), FACTOR, &|_| 0.0, &set);
         }
-        if let Some(told) = deep {
+        Correction::Above(name, least) => {
             let set = |costs: &mut BTreeMap<String, f64>, cost: f64| {
-                costs.insert("cold_deep".to_owned(), cost);
+                costs.insert(name.to_owned(), cost);
             };
-            search(profile, told, behind_emulator, (0.0, 30_000.0), (0.0, COLD_MAX), &|_| 0.0, &set);
+            let least = |costs: &BTreeMap<String, f64>| {
+                least.and_then(|name| costs.get(name).copied()).unwrap_or(0.0)
+            };
+            search(profile, told, prices, (0.0, 30_000.0), (0.0, COLD_MAX), &least, &set);
         }
     }
 }
@@ -238,10 +310,18 @@ mod tests {
     fn truth() -> HostProfile {
         let mut profile = HostProfile::free(2);
         for costs in [&mut profile.server, &mut profile.client] {
-            let all = [("wake", 6e3), ("turn", 1e3), ("receive", 3e3), ("send", 10e3), ("requests", 2e3)];
+            let all = [
+                ("wake", 6e3),
+                ("turn", 1e3),
+                ("receive", 3e3),
+                ("send", 10e3),
+                ("bytes_received", 1.2),
+                ("notifications", 25.0),
+                ("sealed_bytes_sent", 0.8),
+                ("cold", 9e3),
+                ("cold_deep", 70e3),
+            ];
             costs.extend(all.map(|(name, cost)| (name.to_owned(), cost)));
-            costs.retain(|name, _| name != "requests");
-            costs.extend([("cold".to_owned(), 9e3), ("cold_deep".to_owned(), 70e3)]);
         }
         profile.scheduler.deep = 1e8;
         for costs in [&mut profile.emulated.server, &mut profile.emulated.client] {
@@ -281,12 +361,15 @@ mod tests {
         let groups = group(&measurements);
         let mut wrong = truth.clone();
         for costs in [&mut wrong.server, &mut wrong.client] {
-            TURN.iter().for_each(|name| *costs.get_mut(*name).unwrap() *= 1.7);
+            scale(costs, &TURN, 1.7);
+            scale(costs, &READING, 1.8);
+            scale(costs, &DELIVERING, 0.6);
+            scale(costs, &SEALING, 2.2);
             costs.insert("cold".to_owned(), 40e3);
             costs.insert("cold_deep".to_owned(), 41e3);
         }
         wrong.emulated = Default::default();
-        assert_eq!(correct(&mut wrong, &groups), 5);
+        assert_eq!(correct(&mut wrong, &groups), TELLERS.len());
         let near = |found: &BTreeMap<String, f64>, truth: &BTreeMap<String, f64>| {
             assert_eq!(found.len(), truth.len());
             for (name, found) in found {

@@ -35,6 +35,8 @@ const FITTED: [(u32, u32); 10] = [
 const CLIENTS_MAX: u32 = 4_000;
 /// The least share of the signals that must arrive for a step to count.
 const DELIVERED: f64 = 0.97;
+/// The beginning of a step, in milliseconds: the load has run for at most a second.
+const BEGINNING_MS: f64 = 500.0;
 /// How far the prediction may be off at every step.
 const ALLOWED: f64 = 0.15;
 
@@ -123,8 +125,9 @@ pub struct Step {
 }
 
 impl Step {
-    /// From the readings of a window that began at `from_ms` and ended at `until_ms`; `None` if there are none. The first
-    /// second is of no use: the actual CPU is that of the second before.
+    /// From the readings of a window that began at `from_ms` and ended at `until_ms`; `None` if there are too few. The prediction
+    /// is that of the window's beginning: servers learn from the CPU that they use, and by then they cannot know that of this load.
+    /// For the actual CPU, the first second is of no use: it is that of the second before.
     #[must_use]
     pub fn of(
         clients: u32,
@@ -132,16 +135,18 @@ impl Step {
         readings: &[Reading],
         (from_ms, until_ms): (f64, f64),
     ) -> Option<Self> {
-        let within = |one: &&Reading| one.unix_ms >= from_ms + 1_500.0 && one.unix_ms <= until_ms;
-        let all: Vec<&Reading> = readings.iter().filter(within).collect();
         // Another program disturbs a second, not the median of several.
-        let over = |of: fn(&Reading) -> f64| median(&all.iter().map(|one| of(one)).collect::<Vec<f64>>());
+        let over = |from_ms: f64, until_ms: f64, of: fn(&Reading) -> f64| {
+            let within = |one: &&Reading| one.unix_ms >= from_ms && one.unix_ms <= until_ms;
+            median(&readings.iter().filter(within).map(of).collect::<Vec<f64>>())
+        };
+        let begins_until = from_ms + BEGINNING_MS;
         Some(Self {
             clients,
             signals_per_s,
-            predicted: over(|one| one.predicted)?,
-            actual: over(|one| one.actual)?,
-            remaining: over(|one| one.remaining)?,
+            predicted: over(from_ms, begins_until, |one| one.predicted)?,
+            actual: over(from_ms + 1_500.0, until_ms, |one| one.actual)?,
+            remaining: over(from_ms, begins_until, |one| one.remaining)?,
         })
     }
 
@@ -261,15 +266,17 @@ mod tests {
     }
 
     #[test]
-    fn a_step_is_the_median_of_what_was_read_in_its_window() {
+    fn a_step_is_what_was_predicted_at_its_beginning_and_used_later() {
         let reading =
             |unix_ms: f64, predicted, actual| Reading { unix_ms, predicted, actual, remaining: 5.0 };
         let readings = [
             reading(900.0, 9.0, 9.0),
-            reading(2_000.0, 9.0, 9.0),
-            reading(2_600.0, 20.0, 18.0),
-            reading(2_800.0, 20.0, 90.0),
-            reading(3_000.0, 20.0, 20.0),
+            reading(1_200.0, 20.0, 9.0),
+            reading(1_400.0, 20.0, 9.0),
+            reading(2_000.0, 30.0, 9.0),
+            reading(2_600.0, 30.0, 18.0),
+            reading(2_800.0, 30.0, 90.0),
+            reading(3_000.0, 30.0, 20.0),
             reading(4_100.0, 9.0, 9.0),
         ];
         let found = Step::of(3, 100.0, &readings, (1_000.0, 4_000.0)).unwrap();

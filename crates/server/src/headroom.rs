@@ -3,8 +3,13 @@
 //! Subscriptions say what they will make the server do: messages and values per second. Prices turn that into CPU. They come
 //! from a cost model that was measured on this machine; this crate only multiplies. The demand is the most that can come: each
 //! item changes in every interval. A server without a [`Headroom`] has one branch more per change of a subscription.
+//!
+//! A machine is not always as fast as it was when it was measured: a busy neighbour of a virtual machine or of a hyperthread makes
+//! the same work dearer. A server that uses more CPU than predicted therefore raises its prices, slowly and by at most
+//! [`FACTOR_MAX`]. It does not lower them below the calibration: values that do not change now may change later.
 
 use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use core::time::Duration;
 use std::sync::Arc;
 
 /// What things cost on this machine. CPU is in seconds of one core.
@@ -60,9 +65,19 @@ pub struct Headroom {
     /// The CPU that the driver measured last, in millionths of a core.
     actual: AtomicU64,
     has_actual: AtomicBool,
+    /// By how much everything is dearer than in the calibration, in millionths.
+    factor: AtomicU64,
+    /// The values that were asked for when the CPU was measured last.
+    before: AtomicI64,
 }
 
 const MILLIONTHS: f64 = 1e6;
+/// Prices are raised by at most this factor.
+pub const FACTOR_MAX: f64 = 2.0;
+/// Time in which about two thirds of a difference to the prediction go into the prices: longer than a disturbance.
+const LEARNING: Duration = Duration::from_secs(15);
+/// With less predicted CPU, in cores, nothing is learnt: what else the server does counts for too much.
+const LEARNING_MIN: f64 = 0.05;
 
 /// What is left and what is used, at one moment. CPU is in cores.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -88,6 +103,8 @@ pub struct Report {
     /// Sessions with one subscription each that still fit, if they are like the present ones: one item and one message per
     /// second without any.
     pub remaining_sessions: f64,
+    /// By how much work is dearer than in the calibration: 1 or more.
+    pub factor: f64,
     /// Publishing intervals that were revised upward.
     pub revised: u64,
     /// Items that were refused.
@@ -110,14 +127,51 @@ impl Headroom {
             refused: AtomicU64::new(0),
             actual: AtomicU64::new(0),
             has_actual: AtomicBool::new(false),
+            factor: AtomicU64::new(MILLIONTHS as u64),
+            before: AtomicI64::new(0),
         })
     }
 
-    /// Takes over what the driver has measured: CPU in cores.
-    pub fn measured(&self, cores: f64) {
+    /// Takes over what the driver has measured: CPU in cores, over the last `span`. Only one thread calls this.
+    pub fn measured(&self, cores: f64, span: Duration) {
         // `as` saturates.
         self.actual.store((cores.max(0.0) * MILLIONTHS) as u64, Ordering::Relaxed);
         self.has_actual.store(true, Ordering::Relaxed);
+        self.learn(cores, span);
+    }
+
+    fn learn(&self, cores: f64, span: Duration) {
+        let values = self.values.load(Ordering::Relaxed);
+        // Making subscriptions costs too, and the time was part of both loads.
+        if self.before.swap(values, Ordering::Relaxed) != values {
+            return;
+        }
+        let of = |counter: &AtomicI64| counter.load(Ordering::Relaxed).max(0) as f64;
+        let (values, messages) = (of(&self.values) / MILLIONTHS, of(&self.messages) / MILLIONTHS);
+        let idle = self.prices.idle;
+        let calibrated = self.prices.cpu(values, messages, of(&self.subscriptions)) - idle;
+        if calibrated < LEARNING_MIN {
+            return;
+        }
+        let seen = ((cores - idle) / calibrated).clamp(1.0, FACTOR_MAX);
+        let share = 1.0 - (-span.as_secs_f64() / LEARNING.as_secs_f64()).exp();
+        let factor = self.factor();
+        self.factor.store(((factor + (seen - factor) * share) * MILLIONTHS) as u64, Ordering::Relaxed);
+    }
+
+    fn factor(&self) -> f64 {
+        self.factor.load(Ordering::Relaxed) as f64 / MILLIONTHS
+    }
+
+    /// The prices of today.
+    fn prices(&self) -> Prices {
+        let (factor, prices) = (self.factor(), self.prices);
+        Prices {
+            idle: prices.idle,
+            value: prices.value * factor,
+            value_growth: prices.value_growth * factor,
+            message: prices.message * factor,
+        }
     }
 
     /// What is used and what is left.
@@ -126,14 +180,15 @@ impl Headroom {
         let of = |counter: &AtomicI64| counter.load(Ordering::Relaxed).max(0) as f64;
         let (values, messages) = (of(&self.values) / MILLIONTHS, of(&self.messages) / MILLIONTHS);
         let (items, subscriptions) = (of(&self.items), of(&self.subscriptions));
-        let predicted = self.prices.cpu(values, messages, subscriptions);
+        let prices = self.prices();
+        let predicted = prices.cpu(values, messages, subscriptions);
         let left = (self.limit - predicted).max(0.0);
-        let price = self.prices.of_value(subscriptions);
+        let price = prices.of_value(subscriptions);
         let per = |cost: f64| if cost > 0.0 { left / cost } else { f64::MAX };
         let mean = |sum: f64, count: f64| if count > 0.0 { sum / count } else { 1.0 };
         let per_item = mean(values, items) * price;
         let per_session =
-            mean(values, subscriptions) * price + mean(messages, subscriptions) * self.prices.message;
+            mean(values, subscriptions) * price + mean(messages, subscriptions) * prices.message;
         Report {
             predicted,
             actual: self
@@ -148,6 +203,7 @@ impl Headroom {
             remaining_values_per_s: per(price),
             remaining_items: per(per_item).floor(),
             remaining_sessions: per(per_session).floor(),
+            factor: self.factor(),
             revised: self.revised.load(Ordering::Relaxed),
             refused: self.refused.load(Ordering::Relaxed),
         }
@@ -219,7 +275,7 @@ impl Share {
         }
         // A little longer than exact: both are rounded later.
         let left = (self.headroom.limit - self.with(Demand::default())) * 0.999;
-        let prices = &self.headroom.prices;
+        let prices = self.headroom.prices();
         let cycle = f64::from(items) * prices.of_value(self.subscriptions()) + prices.message;
         let fitting = if left > 0.0 { cycle / left * 1e3 } else { f64::MAX };
         let revised = fitting.max(interval_ms).min(longest.max(interval_ms));
@@ -241,7 +297,7 @@ impl Share {
         };
         let values = of(&self.headroom.values, self.demand.values, demand.values);
         let messages = of(&self.headroom.messages, self.demand.messages, demand.messages);
-        self.headroom.prices.cpu(values, messages, self.subscriptions())
+        self.headroom.prices().cpu(values, messages, self.subscriptions())
     }
 }
 
@@ -273,7 +329,7 @@ mod tests {
         assert_eq!((report.remaining_items, report.remaining_sessions), (77_980.0, 76.0));
         share.set(1_000, 100.0, false);
         assert_eq!(headroom.report().values_per_s, 0.0);
-        headroom.measured(0.25);
+        headroom.measured(0.25, Duration::from_secs(1));
         drop(share);
         let report = headroom.report();
         assert_eq!((report.predicted, report.subscriptions, report.actual), (0.01, 0, Some(0.25)));
@@ -300,6 +356,36 @@ mod tests {
         let share = Share::new(&open);
         assert!(share.admits(1_000, 1.0));
         assert_eq!(share.revise(1_000, 1.0, 60_000.0), 1.0);
+    }
+
+    #[test]
+    fn a_server_that_uses_more_than_predicted_raises_its_prices() {
+        let headroom = Headroom::new(PRICES, 0.8, Admit::Headroom);
+        let mut share = Share::new(&headroom);
+        // 0.2 cores and 0.002 for messages.
+        share.set(20_000, 100.0, true);
+        let second = Duration::from_secs(1);
+        let after = |cores: f64, seconds: usize| {
+            (0..seconds).for_each(|_| headroom.measured(cores, second));
+            headroom.report()
+        };
+        // The first second may be part of another load.
+        assert_eq!(after(0.3, 1).factor, 1.0);
+        let left = headroom.report().remaining_values_per_s;
+        let slow = after(0.3, 15);
+        assert!((1.2..1.35).contains(&slow.factor) && slow.predicted < 0.3, "{slow:?}");
+        assert!((after(0.3, 100).predicted - 0.3).abs() < 0.001);
+        assert!(headroom.report().remaining_values_per_s < left * 0.62, "{:?}", headroom.report());
+        assert!(!share.admits(54_000, 100.0) && share.admits(50_000, 100.0));
+        assert!(share.revise(60_000, 100.0, 1e6) > 110.0);
+        // Somebody else's work is not taken for that of clients without end.
+        assert!((after(9.0, 200).factor - FACTOR_MAX).abs() < 0.001);
+        // What costs less than predicted has only not changed yet.
+        let cheap = after(0.05, 200);
+        assert!((cheap.factor - 1.0).abs() < 0.001 && (cheap.predicted - 0.212).abs() < 0.001, "{cheap:?}");
+        // With little to do, the rest counts for too much.
+        share.set(2_000, 100.0, true);
+        assert!((after(0.5, 100).factor - 1.0).abs() < 0.001);
     }
 
     #[test]

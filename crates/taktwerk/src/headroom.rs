@@ -14,11 +14,12 @@ pub const NAMESPACE: &str = "urn:taktwerk:headroom";
 type Shown = (&'static str, &'static str, fn(&Report) -> f64);
 
 /// CPU is in percent of one core.
-const VARIABLES: [Shown; 12] = [
+const VARIABLES: [Shown; 13] = [
     ("PredictedCpu", "CPU of what clients have asked for, percent of one core", |one| one.predicted * 100.0),
     ("ActualCpu", "CPU of the last second, percent of one core; 0 before it was measured", |one| {
         one.actual.unwrap_or(0.0) * 100.0
     }),
+    ("PriceFactor", "By how much work is dearer than in the calibration: 1 or more", |one| one.factor),
     ("LimitCpu", "Most CPU, percent of one core", |one| one.limit * 100.0),
     ("DemandSignals", "Values per second that clients have asked for", |one| one.values_per_s),
     ("DemandMessages", "Messages per second that clients have asked for", |one| one.messages_per_s),

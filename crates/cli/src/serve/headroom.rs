@@ -92,7 +92,7 @@ impl Watch {
             return;
         }
         let used = cpu();
-        self.headroom.measured(used.saturating_sub(before).as_secs_f64() / elapsed.as_secs_f64());
+        self.headroom.measured(used.saturating_sub(before).as_secs_f64() / elapsed.as_secs_f64(), elapsed);
         self.last = (now, used);
         let report = self.headroom.report();
         let is_near = report.predicted.max(report.actual.unwrap_or(0.0)) >= NEAR * report.limit;

@@ -10,7 +10,7 @@
 //! | few values, behind long pauses | the same after a long sleep |
 //! | many values read, or delivered | what a value costs |
 //! | many values read with encryption | what signing and encrypting costs |
-//! | few values over an emulated link, behind pauses | what is different there: a send does not wake the processor of the other end, and the emulator runs right before a turn |
+//! | few values over an emulated link, without pauses and behind them | the same where it is different: a send does not wake the processor of the other end, and the emulator runs right before a turn |
 //!
 //! None of them is a load of `lab truth`, nor is the link.
 
@@ -89,21 +89,22 @@ impl Teller {
 }
 
 /// In the order in which they correct.
-const TELLERS: [Teller; 8] = [
+const TELLERS: [Teller; 9] = [
     Teller::read(BATCH, 0.0, Correction::Factor(&TURN)),
     Teller::read(BATCH, ASLEEP_MS, Correction::Above("cold", None)),
     Teller::subscribe(ITEMS, Correction::Above("cold_deep", Some("cold"))),
     Teller::read(LARGE_BATCH, ASLEEP_MS, Correction::Factor(&READING)),
     Teller::subscribe(MANY_ITEMS, Correction::Factor(&DELIVERING)),
     Teller { encrypted: true, ..Teller::read(LARGE_BATCH, ASLEEP_MS, Correction::Factor(&SEALING)) },
-    Teller::read(BATCH, ASLEEP_MS, Correction::Factor(&TURN)).over_link(),
-    Teller::subscribe(ITEMS, Correction::Above("cold_deep", None)).over_link(),
+    Teller::read(BATCH, 0.0, Correction::Factor(&TURN)).over_link(),
+    Teller::read(BATCH, ASLEEP_MS, Correction::Above("cold", None)).over_link(),
+    Teller::subscribe(ITEMS, Correction::Above("cold_deep", Some("cold"))).over_link(),
 ];
 
 /// The loads, in the order of their corrections.
 #[must_use]
 pub fn conditions(extent: Extent) -> Vec<Condition> {
-    let (window_s, repetitions) = if extent == Extent::Full { (1.5, 3) } else { (0.3, 1) };
+    let (window_s, repetitions) = if extent == Extent::Full { (1.0, 5) } else { (0.3, 1) };
     let of = |teller: Teller| {
         let mut load = LoadSpec::new(teller.kind);
         if teller.kind == Kind::Subscribe {
@@ -289,6 +290,7 @@ fn search(
         PerAnswer::predicted(condition, &predict_shortly(condition, &changed, late).ok()?)
     };
     let (Some(at_low), Some(at_high)) = (simulated(low), simulated(high)) else { return };
+    tracing::debug!("{measured:?}; simulated with {low}: {at_low:?}, with {high}: {at_high:?}");
     let value = |at_low: f64, at_high: f64, measured: f64| {
         let slope = (at_high - at_low) / (high - low);
         (slope > 0.0).then(|| (low + (measured - at_low) / slope).clamp(least, most))
@@ -325,7 +327,14 @@ mod tests {
         }
         profile.scheduler.deep = 1e8;
         for costs in [&mut profile.emulated.server, &mut profile.emulated.client] {
-            let all = [("wake", 3e3), ("turn", 5e2), ("receive", 1.5e3), ("send", 5e3), ("cold_deep", 40e3)];
+            let all = [
+                ("wake", 3e3),
+                ("turn", 5e2),
+                ("receive", 1.5e3),
+                ("send", 5e3),
+                ("cold", 6e3),
+                ("cold_deep", 40e3),
+            ];
             costs.extend(all.map(|(name, cost)| (name.to_owned(), cost)));
         }
         profile

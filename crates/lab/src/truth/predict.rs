@@ -76,9 +76,6 @@ fn scenario(condition: &Condition, profile: &HostProfile, late: Duration) -> Res
 fn behind_emulator(profile: HostProfile) -> HostProfile {
     let mut profile = profile.behind_emulator();
     profile.scheduler.wake_asleep = None;
-    for costs in [&mut profile.server, &mut profile.client] {
-        costs.remove("cold");
-    }
     profile
 }
 

@@ -255,9 +255,12 @@ impl HostProfile {
         Ok(())
     }
 
-    /// The profile with the prices behind the laboratory's emulator of links.
+    /// The profile with the prices behind the laboratory's emulator of links. The emulator runs right before a turn: one that has
+    /// no price for cold caches there has none.
     #[must_use]
     pub fn behind_emulator(mut self) -> Self {
+        self.server.remove("cold");
+        self.client.remove("cold");
         self.server.append(&mut self.emulated.server);
         self.client.append(&mut self.emulated.client);
         self
@@ -335,9 +338,10 @@ mod tests {
     fn prices_behind_the_emulator_go_first() {
         let mut profile = HostProfile::free(1);
         profile.server.extend([("send".to_owned(), 9e3), ("wake".to_owned(), 7e3)]);
-        profile.emulated.server.insert("send".into(), 4e3);
+        profile.client.insert("cold".into(), 5e3);
+        profile.emulated.server.extend([("send".to_owned(), 4e3), ("cold".to_owned(), 3e3)]);
         let behind = profile.behind_emulator();
-        assert_eq!((behind.server["send"], behind.server["wake"]), (4e3, 7e3));
+        assert_eq!(["send", "wake", "cold"].map(|name| behind.server[name]), [4e3, 7e3, 3e3]);
         assert!(behind.client.is_empty() && behind.emulated.is_empty());
     }
 

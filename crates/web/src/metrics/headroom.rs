@@ -47,6 +47,11 @@ impl Collector for HeadroomMetrics {
             "What still fits: signals, and items and sessions like the present ones",
             remaining.map(|(kind, value)| (of(kind), value)),
         )?;
+        out.gauge(
+            "taktwerk_headroom_price_factor_ratio",
+            "By how much work is dearer than in the calibration: 1 or more",
+            report.factor,
+        )?;
         let limited = [("revised", report.revised as f64), ("refused", report.refused as f64)];
         out.counters(
             "taktwerk_headroom_limited",
@@ -74,13 +79,14 @@ mod tests {
         let before = of(Some(headroom.report()));
         assert!(before.contains("taktwerk_headroom_cpu_cores{kind=\"predicted\"} 0.01"), "{before}");
         assert!(!before.contains("kind=\"actual\""), "{before}");
-        headroom.measured(0.25);
+        headroom.measured(0.25, std::time::Duration::from_secs(1));
         let after = of(Some(headroom.report()));
         for wanted in [
             "taktwerk_headroom_cpu_cores{kind=\"actual\"} 0.25",
             "taktwerk_headroom_cpu_cores{kind=\"limit\"} 0.8",
             "taktwerk_headroom_demand{kind=\"items\"} 0.0",
             "taktwerk_headroom_remaining{kind=\"signals_per_second\"} 790000.0",
+            "taktwerk_headroom_price_factor_ratio 1.0",
             "taktwerk_headroom_limited_total{kind=\"refused\"} 0.0",
         ] {
             assert!(after.contains(wanted), "{wanted}: {after}");

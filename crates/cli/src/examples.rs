@@ -214,6 +214,7 @@ Examples:
   taktwerk sim docs/lab/plants/two-lines.toml --set link.0.rate=256k --seeds 20
   taktwerk lab calibrate --host here.toml && taktwerk sim plant.toml --host-profile here.toml
   taktwerk sim docs/lab/plants/burger-case-1.toml --report plant.html
+  taktwerk sim docs/lab/plants/fieldbus.toml  # PubSub over UDP and MQTT
   taktwerk sim docs/lab/plants/two-lines.toml --trace plant.json  # for ui.perfetto.dev
   taktwerk sim docs/lab/plants/two-lines.toml --pcap 'leased line=line.pcap'  # for Wireshark";
 

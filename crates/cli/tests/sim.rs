@@ -106,6 +106,33 @@ fn packets_of_a_link_are_written() {
 }
 
 #[test]
+fn a_plant_with_pubsub_is_simulated() {
+    let plant = "docs/lab/plants/fieldbus.toml";
+    let (page, bus, trace) = (File::new("bus.html"), File::new("bus.pcap"), File::new("bus.json"));
+    let (capture, line) = (format!("field bus={}", bus.path()), File::new("uplink.pcap"));
+    let uplink = format!("uplink={}", line.path());
+    let records = ["--pcap", &capture, "--pcap", &uplink, "--trace", trace.path(), "--report", page.path()];
+    let text = sim(&[&[plant, "--seeds", "1"][..], &records].concat());
+    let shown = String::from_utf8(text.stdout).unwrap();
+    assert!(text.status.success(), "{shown}{}", String::from_utf8_lossy(&text.stderr));
+    assert!(shown.contains("control-room") && shown.contains("longest queue"), "{shown}");
+    let report = std::fs::read_to_string(&page.0).unwrap();
+    assert!(report.contains("dashboard") && report.contains("<svg"));
+    // UDP from port 4840 to port 4840; CONNECT of MQTT.
+    let has = |file: &File, wanted: &[u8]| {
+        std::fs::read(&file.0).unwrap().windows(wanted.len()).any(|bytes| bytes == wanted)
+    };
+    assert!(has(&bus, &[239, 0, 0, 1, 0x12, 0xe8, 0x12, 0xe8]) && has(&line, b"MQTT"));
+    assert!(has(&trace, b"NetworkMessage") && has(&trace, b"PUBLISH"));
+    let figures = document(&sim(&[plant, "--json", "--seeds", "1"]));
+    let figure = |name: &str| figures["cases"][0]["figures"][name]["median"].as_f64();
+    assert_eq!(figure("archive.missing_percent"), Some(0.0));
+    assert!(figure("dashboard.lost_messages").is_some() && figure("meter.missed_cycles") == Some(0.0));
+    let said = error(&sim(&[plant, "--set", "threshold.1.below=1", "--seeds", "1"]), 99);
+    assert!(said.contains("control-room.delay_p99_ms is"), "{said}");
+}
+
+#[test]
 fn a_profile_of_this_machine_is_measured_and_used() {
     let profile = File::new("host.toml");
     let mut command = Command::new(env!("CARGO_BIN_EXE_taktwerk"));

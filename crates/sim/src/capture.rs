@@ -1,12 +1,12 @@
-//! Packets in a file that Wireshark, tshark and tcpdump read: pcap with nanoseconds, Ethernet, IPv4, TCP.
+//! Packets in a file that Wireshark, tshark and tcpdump read: pcap with nanoseconds, Ethernet, IPv4, TCP and UDP.
 //!
 //! Each packet stands there as its sender puts it on the line, also if the line loses it. Its length is the one that the line
-//! reckons with (without the framing that a profile adds). What the model of TCP does not have is made up: addresses
-//! (10.0.0.1 and up for servers, 10.128.0.1 and up for clients), ports (4840; one for each connection of a client), initial
-//! sequence numbers, and timestamps (RFC 7323), which count milliseconds and echo the other end's last segment even if that has
-//! not arrived.
+//! reckons with (without the framing that a profile adds). What the model does not have is made up: addresses (10.0.0.1 and up
+//! for servers, 10.16.0.1 for brokers, 10.32.0.1 for publishers, 10.128.0.1 for clients, 10.160.0.1 for subscribers, 239.0.0.1
+//! for multicast groups), ports (4840 and 1883; one for each connection of a client), initial sequence numbers, and timestamps
+//! (RFC 7323), which count milliseconds and echo the other end's last segment even if that has not arrived.
 
-use crate::network::{LineId, Packet, Side, Tap};
+use crate::network::{Datagram, LineId, Packet, Service, Side, Station, Tap};
 use etherparse::{PacketBuilder, TcpOptionElement};
 use std::collections::BTreeMap;
 use std::io;
@@ -24,11 +24,19 @@ const ETHERNET: u32 = 1;
 const WINDOW_SCALE: u8 = 7;
 /// The registered port of OPC UA.
 const OPC_UA: u16 = 4840;
+/// The registered port of MQTT.
+const MQTT: u16 = 1883;
 /// Ports of clients: those that Linux gives.
 const FIRST_PORT: u16 = 32_768;
 const PORTS: u32 = 28_232;
 const SERVERS: u32 = 0x0a00_0001;
+const BROKERS: u32 = 0x0a10_0001;
+const PUBLISHERS: u32 = 0x0a20_0001;
 const CLIENTS: u32 = 0x0a80_0001;
+const SUBSCRIBERS: u32 = 0x0aa0_0001;
+const MULTICAST: u32 = 0xef00_0001;
+/// How many routers a datagram passes: multicast stays in its network.
+const HOPS: [u8; 2] = [64, 1];
 /// Initial sequence numbers: large enough that they are not taken for offsets.
 const FIRST_SEQUENCE: [u32; 2] = [1_000_000_000, 2_000_000_000];
 /// Bytes of timestamps, which the maximum segment size does not count (RFC 6691).
@@ -79,7 +87,20 @@ impl Capture {
             self.failed.get_or_insert(error);
             return;
         }
-        let (seconds, nanos) = unix_time(utc_origin, packet.at);
+        self.write_packet(utc_origin, packet.at);
+    }
+
+    fn record_datagram(&mut self, utc_origin: UtcTime, datagram: &Datagram<'_>) {
+        self.packet.clear();
+        if let Err(error) = udp(datagram, &mut self.packet) {
+            self.failed.get_or_insert(error);
+            return;
+        }
+        self.write_packet(utc_origin, datagram.at);
+    }
+
+    fn write_packet(&mut self, utc_origin: UtcTime, at: Instant) {
+        let (seconds, nanos) = unix_time(utc_origin, at);
         let len = u32::try_from(self.packet.len()).unwrap_or(u32::MAX);
         let head: Vec<u8> = [seconds, nanos, len, len].into_iter().flat_map(u32::to_le_bytes).collect();
         self.write(&head);
@@ -130,8 +151,13 @@ fn options(packet: &Packet<'_>) -> Vec<TcpOptionElement> {
 
 fn frame(packet: &Packet<'_>, payload: &[u8], into: &mut Vec<u8>) -> io::Result<()> {
     let (client, server) = packet.hosts;
-    let addresses = [CLIENTS.wrapping_add(client).to_be_bytes(), SERVERS.wrapping_add(server).to_be_bytes()];
-    let ports = [FIRST_PORT + (packet.link.number() % PORTS) as u16, OPC_UA];
+    let (clients, servers, port) = match packet.service {
+        Service::OpcUa => (CLIENTS, SERVERS, OPC_UA),
+        Service::PublisherToBroker => (PUBLISHERS, BROKERS, MQTT),
+        Service::SubscriberToBroker => (SUBSCRIBERS, BROKERS, MQTT),
+    };
+    let addresses = [clients.wrapping_add(client).to_be_bytes(), servers.wrapping_add(server).to_be_bytes()];
+    let ports = [FIRST_PORT + (packet.link.number() % PORTS) as u16, port];
     let (from, to) = (packet.from as usize, packet.from.other() as usize);
     // Locally administered, then the address.
     let [a, b, c, d] = addresses[from];
@@ -164,6 +190,34 @@ fn frame(packet: &Packet<'_>, payload: &[u8], into: &mut Vec<u8>) -> io::Result<
     builder.write_to_vec(into, payload).map_err(io::Error::other)
 }
 
+fn address(station: Station) -> [u8; 4] {
+    let address = match station {
+        Station::Publisher(number) => PUBLISHERS.wrapping_add(number),
+        Station::Subscriber(number) => SUBSCRIBERS.wrapping_add(number),
+        Station::Multicast(number) => MULTICAST.wrapping_add(number),
+    };
+    address.to_be_bytes()
+}
+
+/// Locally administered, then the address; of a multicast group as RFC 1112 has it.
+fn hardware_address(station: Station) -> [u8; 6] {
+    let [a, b, c, d] = address(station);
+    match station {
+        Station::Multicast(_) => [0x01, 0x00, 0x5e, b & 0x7f, c, d],
+        _ => [2, 0, a, b, c, d],
+    }
+}
+
+fn udp(datagram: &Datagram<'_>, into: &mut Vec<u8>) -> io::Result<()> {
+    let (from, to) = (datagram.from, datagram.to);
+    let hops = HOPS[usize::from(matches!(to, Station::Multicast(_)))];
+    PacketBuilder::ethernet2(hardware_address(from), hardware_address(to))
+        .ipv4(address(from), address(to), hops)
+        .udp(OPC_UA, OPC_UA)
+        .write_to_vec(into, datagram.payload)
+        .map_err(io::Error::other)
+}
+
 /// The captures of a world: each sees the packets of its lines.
 #[derive(Debug)]
 pub struct Captures {
@@ -191,6 +245,13 @@ impl Tap for Captures {
         let capture = packet.line.and_then(|line| self.of_line.get(&line));
         if let Some(capture) = capture.and_then(|at| self.captures.get_mut(*at)) {
             capture.record(self.utc_origin, packet, payload);
+        }
+    }
+
+    fn datagram(&mut self, datagram: &Datagram<'_>) {
+        let capture = self.of_line.get(&datagram.line);
+        if let Some(capture) = capture.and_then(|at| self.captures.get_mut(*at)) {
+            capture.record_datagram(self.utc_origin, datagram);
         }
     }
 

@@ -1,18 +1,34 @@
 //! What can happen in a world.
 
-use crate::ids::{ClientId, HostId, MachineId, ServerId};
+use crate::ids::{ClientId, HostId, MachineId, NodeId, ServerId};
 use crate::network::Wire;
 use core::fmt;
+use std::rc::Rc;
 use std::sync::Arc;
 use taktwerk_client::JobToken;
 use taktwerk_crypto::Provider;
 use taktwerk_server::Token;
 use taktwerk_server::source::Work;
+use taktwerk_types::Instant;
+
+/// A datagram on its way: up the sender's line to the core of the network, then down one or several lines.
+#[derive(Debug, Clone)]
+pub(crate) struct Flight {
+    pub(crate) from: NodeId,
+    pub(crate) sent: Instant,
+    pub(crate) bytes: Rc<[u8]>,
+    /// The way on from the core; all of them if none is said.
+    pub(crate) leg: Option<usize>,
+    /// It has left the core.
+    pub(crate) is_down: bool,
+}
 
 /// Something that is going to happen.
 pub(crate) enum Event {
     /// In the network.
     Wire(Wire),
+    /// A datagram arrives at the core of the network or at who receives it.
+    Datagram(Flight),
     /// A deadline of a host or its shard; outdated unless it still waits for this number.
     Timer { host: HostId, shard: u32, number: u64 },
     /// A processor is done with what it was given; outdated unless it still has this number.
@@ -44,6 +60,7 @@ impl fmt::Debug for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Wire(wire) => wire.fmt(f),
+            Self::Datagram(flight) => flight.fmt(f),
             Self::Timer { host, shard, number } => write!(f, "Timer({host:?}, {shard}, {number})"),
             Self::Core { machine, core, number } => write!(f, "Core({machine:?}, {core}, {number})"),
             Self::Competitor { machine, number } => write!(f, "Competitor({machine:?}, {number})"),

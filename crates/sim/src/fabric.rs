@@ -1,18 +1,41 @@
 //! What the hosts of a world share: the future, the network, and the observer of the wire.
 
-use crate::event::Event;
+use crate::event::{Event, Flight};
 use crate::host::{Machine, MachineId};
-use crate::ids::{ClientId, ServerId};
+use crate::ids::{ClientId, HostId, NodeId, ServerId};
 use crate::meter::{Meter, Piece};
-use crate::network::{End, LinkId, Network, Route};
+use crate::network::{Datagram, End, LineId, LinkId, Network, Route, Service, Side, Station};
 use crate::queue::EventQueue;
 use crate::trace::{Trace, Track};
 use crate::violation::{Broken, Violation};
 use crate::wire_check::WireCheck;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use taktwerk_crypto::SeededEntropy;
 use taktwerk_server::Now;
 use taktwerk_types::{Instant, UtcTime};
+
+/// The ways of a publisher's datagrams.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ways {
+    /// What it is called in captures.
+    pub(crate) number: u32,
+    /// Its own line; none takes no time.
+    pub(crate) line: Option<LineId>,
+    /// Everything is sent once, to this group. Otherwise once for each leg.
+    pub(crate) multicast: Option<u32>,
+    /// The ways on from the core of the network.
+    pub(crate) legs: Vec<Leg>,
+}
+
+/// The way from the core of the network to some subscribers.
+#[derive(Debug, Clone)]
+pub(crate) struct Leg {
+    /// Their line; none takes no time.
+    pub(crate) line: Option<LineId>,
+    /// Subscribers, and what they are called in captures.
+    pub(crate) to: Vec<(NodeId, u32)>,
+}
 
 #[derive(Debug)]
 pub(crate) struct Fabric {
@@ -21,7 +44,11 @@ pub(crate) struct Fabric {
     pub(crate) checks: BTreeMap<LinkId, WireCheck>,
     pub(crate) machines: Vec<Machine>,
     /// Which hosts the ends of a connection belong to.
-    pub(crate) links: BTreeMap<LinkId, (ClientId, ServerId)>,
+    pub(crate) links: BTreeMap<LinkId, [HostId; 2]>,
+    /// Where the datagrams of publishers go.
+    pub(crate) ways: BTreeMap<NodeId, Ways>,
+    /// Publishers and subscribers that nothing gets to or away from.
+    pub(crate) partitioned: BTreeSet<NodeId>,
     /// Wall time at [`Instant::ZERO`].
     pub(crate) utc_origin: UtcTime,
     /// The first promise that was broken.
@@ -40,6 +67,8 @@ impl Fabric {
             checks: BTreeMap::new(),
             machines: Vec::new(),
             links: BTreeMap::new(),
+            ways: BTreeMap::new(),
+            partitioned: BTreeSet::new(),
             utc_origin,
             violation: None,
             meter: None,
@@ -77,8 +106,80 @@ impl Fabric {
     pub(crate) fn connect(&mut self, client: ClientId, server: ServerId, route: &Route) -> LinkId {
         let link = self.network.connect_hosts((client.0, server.0), route, &mut self.queue);
         self.checks.insert(link, WireCheck::default());
-        self.links.insert(link, (client, server));
+        self.links.insert(link, [HostId::Client(client), HostId::Server(server)]);
         link
+    }
+
+    /// A publisher or subscriber connects to a broker.
+    pub(crate) fn connect_node(
+        &mut self,
+        (service, numbers): (Service, (u32, u32)),
+        [node, broker]: [NodeId; 2],
+        route: &Route,
+    ) -> LinkId {
+        let link = self.network.connect_to(service, numbers, route, &mut self.queue);
+        self.links.insert(link, [HostId::Node(node), HostId::Node(broker)]);
+        link
+    }
+
+    // ---- datagrams
+
+    /// Sends what a publisher has to say to all its subscribers.
+    pub(crate) fn send_datagram(&mut self, from: NodeId, bytes: &[u8]) {
+        let now = self.queue.now();
+        if let Some(trace) = &mut self.trace {
+            trace.datagram_sent(from, bytes.len(), now);
+        }
+        let Some(ways) = self.ways.get(&from) else { return };
+        let legs: Vec<Option<usize>> = match ways.multicast {
+            Some(_) => vec![None],
+            None => (0..ways.legs.len()).map(Some).collect(),
+        };
+        let bytes: Rc<[u8]> = bytes.into();
+        let line = ways.line;
+        for leg in legs {
+            let flight = Flight { from, sent: now, bytes: Rc::clone(&bytes), leg, is_down: false };
+            self.put(line, Side::Client, flight);
+        }
+    }
+
+    /// A datagram has come to the core of the network: it goes on to its subscribers.
+    pub(crate) fn forward(&mut self, flight: &Flight) {
+        if self.partitioned.contains(&flight.from) {
+            return;
+        }
+        let Some(ways) = self.ways.get(&flight.from) else { return };
+        let own = ways.line;
+        let legs: Vec<(usize, Option<LineId>)> = (0..)
+            .zip(&ways.legs)
+            .filter(|(at, _)| flight.leg.is_none_or(|leg| leg == *at))
+            .map(|(at, leg)| (at, leg.line))
+            .collect();
+        for (at, line) in legs {
+            // One medium for both: who listens has heard it already.
+            let is_heard = line.is_some_and(|line| Some(line) == own && self.network.is_half_duplex(line));
+            let flight = Flight { leg: Some(at), is_down: true, ..flight.clone() };
+            self.put(line.filter(|_| !is_heard), Side::Server, flight);
+        }
+    }
+
+    fn put(&mut self, line: Option<LineId>, side: Side, flight: Flight) {
+        let at = self.queue.now();
+        let Some(line) = line else { return self.queue.schedule(at, Event::Datagram(flight)) };
+        let Some(ways) = self.ways.get(&flight.from) else { return };
+        let leg = flight.leg.and_then(|leg| ways.legs.get(leg));
+        let to = match (ways.multicast, leg.and_then(|leg| leg.to.first())) {
+            (None, Some((_, number))) => Station::Subscriber(*number),
+            (group, _) => Station::Multicast(group.unwrap_or_default()),
+        };
+        let from = Station::Publisher(ways.number);
+        let datagram = Datagram { at, line, from, to, payload: &flight.bytes };
+        if let Some((at, is_doubled)) = self.network.send_datagram(side, &datagram) {
+            if is_doubled {
+                self.queue.schedule(at, Event::Datagram(flight.clone()));
+            }
+            self.queue.schedule(at, Event::Datagram(flight));
+        }
     }
 
     pub(crate) fn write(&mut self, end: End, bytes: &[u8]) -> usize {

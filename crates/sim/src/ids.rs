@@ -7,6 +7,8 @@ pub enum HostId {
     Server(ServerId),
     /// A [`ClientHost`](crate::ClientHost).
     Client(ClientId),
+    /// A [`NodeHost`](crate::pubsub::NodeHost).
+    Node(NodeId),
 }
 
 /// A server in a world.
@@ -22,6 +24,10 @@ impl ServerId {
 /// A client in a world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientId(pub(crate) u32);
+
+/// A publisher, subscriber or broker in a world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub(crate) u32);
 
 /// A machine in a world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

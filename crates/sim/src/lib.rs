@@ -1,4 +1,4 @@
-//! Virtual time: client and server cores joined by modelled links, replayed exactly from a seed.
+//! Virtual time: client and server cores, publishers and subscribers joined by modelled links, replayed exactly from a seed.
 //!
 //! The cores are the ones that run in production. A [`World`] is their operating system: it gives them time, bytes and
 //! entropy, and does what they ask for. Nothing in it waits, so hours pass in seconds, and everything that is random
@@ -15,6 +15,7 @@
 //! - [`host`]: machines with processors that hosts share, and what work costs on them;
 //! - [`network`]: TCP connections over lines of their own or shared ones, which are cut, partitioned and congested; [`queue`];
 //! - [`wire_check`]: an observer that trusts neither end;
+//! - [`pubsub`]: publishers, subscribers and MQTT brokers;
 //! - [`publishing`]: a plant that publishes, with settings to try: delays, bandwidth and load of the processors;
 //! - [`scenario`]: a plant as a user describes it, with hosts, links, faults and promises;
 //! - [`meter`]: what the work takes on this machine, for host profiles;
@@ -82,6 +83,7 @@ pub mod effect;
 mod error;
 mod event;
 mod fabric;
+mod histogram;
 pub mod host;
 mod ids;
 pub mod meter;
@@ -89,9 +91,11 @@ pub mod network;
 mod pair;
 pub mod plant;
 pub mod publishing;
+pub mod pubsub;
 pub mod queue;
 pub mod scenario;
 pub mod server;
+mod signals;
 mod source;
 pub mod subscriber;
 pub mod trace;
@@ -110,4 +114,4 @@ pub use server::ServerHost;
 pub use subscriber::Subscriber;
 pub use trace::Trace;
 pub use violation::{Broken, Violation};
-pub use world::{ClientId, HostId, ServerId, World};
+pub use world::{ClientId, HostId, NodeId, ServerId, World};

@@ -6,9 +6,10 @@ use crate::fabric::Fabric;
 use crate::host::Costs;
 use crate::host::client::{ClientThread, ClientThreadId};
 use crate::host::machine::{Competitor, Machine, MachineId, Owner, RanLog, ThreadId};
-pub use crate::ids::{ClientId, HostId, ServerId};
+pub use crate::ids::{ClientId, HostId, NodeId, ServerId};
 use crate::meter::Meter;
 use crate::network::{CloseReason, End, LineId, LinkId, Network, Route, Side, Signal, Tap};
+use crate::pubsub::NodeHost;
 use crate::server::ServerHost;
 use crate::trace::{Trace, Track};
 use crate::violation::{Broken, Violation};
@@ -27,6 +28,8 @@ use taktwerk_schema::service::Request;
 use taktwerk_server::{Now, Shard};
 use taktwerk_types::{Instant, UtcTime};
 
+mod nodes;
+
 /// Something that a scenario does at its time.
 type Action<A> = Box<dyn FnOnce(&mut World<A>)>;
 /// A promise that a scenario adds to those that are always checked.
@@ -44,6 +47,7 @@ pub struct World<A> {
     names: BTreeMap<Box<str>, ServerId>,
     clients: Vec<ClientHost<A>>,
     client_threads: Vec<ClientThread>,
+    nodes: Vec<NodeHost>,
     /// Some shard was woken by a write to a variable.
     any_woken: Arc<AtomicBool>,
     actions: BTreeMap<u64, Action<A>>,
@@ -84,6 +88,7 @@ impl<A: Application> World<A> {
             names: BTreeMap::new(),
             clients: Vec::new(),
             client_threads: Vec::new(),
+            nodes: Vec::new(),
             any_woken: Arc::default(),
             actions: BTreeMap::new(),
             next_action: 0,
@@ -454,7 +459,8 @@ impl<A: Application> World<A> {
     }
 
     fn links_of(&self, id: ClientId) -> Vec<LinkId> {
-        self.fabric.links.iter().filter(|(_, (client, _))| *client == id).map(|(link, _)| *link).collect()
+        let is_of = |hosts: &[HostId; 2]| hosts[0] == HostId::Client(id);
+        self.fabric.links.iter().filter(|(_, hosts)| is_of(hosts)).map(|(link, _)| *link).collect()
     }
 
     /// A client's process reads no more from its socket, or reads again.
@@ -565,6 +571,7 @@ impl<A: Application> World<A> {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Wire(wire) => self.fabric.network.handle(wire, &mut self.fabric.queue),
+            Event::Datagram(flight) => self.on_datagram(&flight),
             Event::Core { machine, core, number } => self.on_core(machine, core, number),
             Event::Competitor { machine, number } => {
                 if let Some((machine, queue)) = self.fabric.machine_and_queue(machine) {
@@ -575,6 +582,7 @@ impl<A: Application> World<A> {
                 let rings = match host {
                     HostId::Server(id) => self.server_mut(id).ring(shard, number),
                     HostId::Client(id) => self.client_mut(id).ring(number),
+                    HostId::Node(id) => self.node_rings(id, number),
                 };
                 if rings {
                     self.touched.insert(host);
@@ -627,6 +635,7 @@ impl<A: Application> World<A> {
                 self.touched.insert(HostId::Server(ServerId(server)));
             }
             Owner::Clients(number) => self.on_client_thread(number, id, thread),
+            Owner::Node { node, incarnation } => self.on_node_thread((node, incarnation), id, thread),
             Owner::Competitor(number) => machine.compete_again(number, queue),
         }
     }
@@ -689,6 +698,7 @@ impl<A: Application> World<A> {
                     self.unchecked.insert(id);
                 }
                 HostId::Client(id) => self.settle_client(id),
+                HostId::Node(id) => self.settle_node(id),
             }
             if let Some(violation) = &self.fabric.violation {
                 return Err(violation.clone());
@@ -729,7 +739,11 @@ impl<A: Application> World<A> {
             | Signal::Writable(end)
             | Signal::Closed(end, _) => (end.link, Some(end)),
         };
-        let Some((client_id, server_id)) = self.fabric.links.get(&link).copied() else { return };
+        let Some(hosts) = self.fabric.links.get(&link).copied() else { return };
+        let (client_id, server_id) = match hosts {
+            [HostId::Client(client), HostId::Server(server)] => (client, server),
+            hosts => return self.on_node_signal(signal, hosts),
+        };
         let server = &mut self.servers[server_id.0 as usize];
         let client = &mut self.clients[client_id.0 as usize];
         let fabric = &mut self.fabric;

@@ -5,7 +5,9 @@ use core::time::Duration;
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 use taktwerk_sim::campaign;
 use taktwerk_sim::scenario::fault::Which;
-use taktwerk_sim::scenario::{Clients, Fault, FaultKind, Load, Scenario, Server, Signals, Subscription};
+use taktwerk_sim::scenario::{
+    Clients, Fault, FaultKind, Load, PubSub, Scenario, Server, Signals, Subscription,
+};
 
 fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -35,6 +37,7 @@ fn scenario(subscription: Subscription, measured: Duration, faults: Vec<Fault>) 
             security: (SecurityPolicy::None, MessageSecurityMode::None),
             session_timeout: Duration::from_secs(10),
         }],
+        pubsub: PubSub::default(),
         faults,
         warmup: Duration::ZERO,
         measured,

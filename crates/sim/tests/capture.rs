@@ -10,7 +10,7 @@ use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 use taktwerk_sim::capture::Capture;
 use taktwerk_sim::scenario::fault::Which;
 use taktwerk_sim::scenario::{
-    Clients, Fault, FaultKind, Instruments, Lines, Link, Load, RunError, Scenario, Server, Signals,
+    Clients, Fault, FaultKind, Instruments, Lines, Link, Load, PubSub, RunError, Scenario, Server, Signals,
     Subscription, run, run_with,
 };
 
@@ -58,6 +58,7 @@ fn scenario(line: &str) -> Scenario {
             signals: vec![Signals { count: 300, period: Duration::from_millis(50), value_len: 8 }],
         }],
         clients: vec![clients("scada", 0), clients("historian", 1)],
+        pubsub: PubSub::default(),
         faults: vec![Fault {
             at: Duration::from_secs(1),
             lasts: Duration::ZERO,

@@ -6,8 +6,8 @@ use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 use taktwerk_model::HostProfile;
 use taktwerk_sim::scenario::fault::Which;
 use taktwerk_sim::scenario::{
-    Clients, Fault, FaultKind, Host, Lines, Link, Load, Outcome, Pace, Requests, RunError, Scenario, Server,
-    Signals, Subscription, run,
+    Clients, Fault, FaultKind, Host, Lines, Link, Load, Outcome, Pace, PubSub, Requests, RunError, Scenario,
+    Server, Signals, Subscription, run,
 };
 
 fn ms(millis: u64) -> Duration {
@@ -54,6 +54,7 @@ fn scenario() -> Scenario {
             ],
         }],
         clients: vec![clients("scada", 2, Load::Subscribe(Subscription::new(ms(200))))],
+        pubsub: PubSub::default(),
         faults: vec![],
         warmup: secs(1),
         measured: secs(10),

@@ -11,8 +11,8 @@ use taktwerk_model::HostProfile;
 use taktwerk_sim::Trace;
 use taktwerk_sim::scenario::fault::Which;
 use taktwerk_sim::scenario::{
-    Clients, Fault, FaultKind, Host, Instruments, Lines, Link, Load, RunError, Scenario, Server, Signals,
-    Subscription, run, run_with,
+    Clients, Fault, FaultKind, Host, Instruments, Lines, Link, Load, PubSub, RunError, Scenario, Server,
+    Signals, Subscription, run, run_with,
 };
 
 #[derive(Clone, Default)]
@@ -84,6 +84,7 @@ fn scenario(has_machines: bool) -> Scenario {
             security: (SecurityPolicy::None, MessageSecurityMode::None),
             session_timeout: secs(60),
         }],
+        pubsub: PubSub::default(),
         faults: vec![fault(1, FaultKind::Cut(which)), fault(2, FaultKind::Crash(which))],
         warmup: secs(1),
         measured: secs(4),

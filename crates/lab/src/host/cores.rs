@@ -11,8 +11,8 @@ use taktwerk_sim::host::costs::{client_counts, server_counts};
 use taktwerk_sim::meter::{Meter, Piece};
 use taktwerk_sim::scenario::instruments::Providers;
 use taktwerk_sim::scenario::{
-    Clients, Host, Instruments, Lines, Link, Load, Pace, Requests, RunError, Scenario, Server, Signals,
-    Subscription, run_with,
+    Clients, Host, Instruments, Lines, Link, Load, Pace, PubSub, Requests, RunError, Scenario, Server,
+    Signals, Subscription, run_with,
 };
 
 /// How much is measured.
@@ -281,6 +281,7 @@ fn scenario(
             security,
             session_timeout: Duration::from_secs(60),
         }],
+        pubsub: PubSub::default(),
         faults: Vec::new(),
         warmup: Duration::from_millis(200),
         measured,

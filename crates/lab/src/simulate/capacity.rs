@@ -1,5 +1,7 @@
 //! What can be told without simulating: a link that cannot carry its load.
 
+mod pubsub;
+
 use taktwerk_netem::profile::rate_text;
 use taktwerk_sim::scenario::{Lines, Load, Pace, Scenario};
 
@@ -17,6 +19,9 @@ pub(super) fn problem(scenario: &Scenario) -> Option<(String, String)> {
             return Some((key, "the link has no capacity left: check rate and busy".to_owned()));
         }
         let needs = needs(scenario, at, link.lines);
+        if let Some(problem) = pubsub::problem(scenario, at, needs, key.clone()) {
+            return Some(problem);
+        }
         (needs > rate).then(|| {
             let [needs, rate] = [needs, rate].map(|bits| rate_text(Some(bits)));
             let times = needs_times(scenario);

@@ -1,5 +1,6 @@
 //! Files of other commands: scenarios of the laboratory, plants of `size` and of `tune`.
 
+use super::spec;
 use super::study::{Case, Parts, StudyError};
 use crate::scenario::{
     Condition, CpuCondition, Kind, Labels, Scenario as LabScenario, ScenarioError, SecuritySpec,
@@ -14,7 +15,7 @@ use taktwerk_model::tune::{Problem, Security, Settings};
 use taktwerk_netem::Profile;
 use taktwerk_sim::Competitor;
 use taktwerk_sim::scenario::{
-    Clients, Host, Lines, Link, Load, Pace, Requests, Scenario, Server, Signals, Subscription,
+    Clients, Host, Lines, Link, Load, Pace, PubSub, Requests, Scenario, Server, Signals, Subscription,
 };
 
 /// Longest virtual time for late values.
@@ -179,6 +180,7 @@ pub fn of_condition(condition: &Condition) -> Result<Scenario, Unsimulated> {
             security,
             session_timeout: Duration::from_secs(60),
         }],
+        pubsub: PubSub::default(),
         faults: Vec::new(),
         warmup: Duration::from_secs_f64(condition.time.warmup_s),
         measured: Duration::from_secs_f64(condition.time.duration_s),
@@ -209,6 +211,8 @@ pub fn place(scenario: &mut Scenario, profile: &HostProfile, cpu: CpuCondition) 
         scenario.hosts.push(one);
         scenario.servers.iter_mut().for_each(|server| server.host = server.host.or(at));
         scenario.clients.iter_mut().for_each(|clients| clients.host = clients.host.or(at));
+        let own = scenario.hosts.len() - 1;
+        spec::pubsub::place(scenario, &mut |_, _| own);
         return;
     }
     for server in scenario.servers.iter_mut().filter(|server| server.host.is_none()) {
@@ -226,6 +230,10 @@ pub fn place(scenario: &mut Scenario, profile: &HostProfile, cpu: CpuCondition) 
         scenario.clients.iter_mut().for_each(|clients| clients.host = clients.host.or(at));
         scenario.hosts.push(host("clients"));
     }
+    spec::pubsub::place(scenario, &mut |scenario, name| {
+        scenario.hosts.push(host(name));
+        scenario.hosts.len() - 1
+    });
 }
 
 // ---- plants
@@ -299,6 +307,7 @@ fn empty() -> Scenario {
         links: Vec::new(),
         servers: Vec::new(),
         clients: Vec::new(),
+        pubsub: PubSub::default(),
         faults: Vec::new(),
         warmup: Duration::from_secs(2),
         measured: Duration::from_secs(10),

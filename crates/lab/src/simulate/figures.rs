@@ -1,5 +1,7 @@
 //! Figures over seeds, and how they are shown.
 
+mod pubsub;
+
 use super::seeds::Run;
 use super::study::{Case, Study};
 use crate::chart::Chart;
@@ -97,6 +99,7 @@ pub fn of(scenario: &Scenario, run: &Run) -> Figures {
             all.insert(format!("{}.cpu_percent", server.name), cpu * 100.0);
         }
     }
+    pubsub::figures(scenario, outcome, &mut all);
     for (link, line) in scenario.links.iter().zip(&outcome.lines) {
         let mut put = |name: &str, value: f64| all.insert(format!("{}.{name}", link.name), value);
         put("up_bits_s", line.up_bits_s);
@@ -148,6 +151,7 @@ pub fn outcome(study: &Study, runs: &[Run]) -> Outcome {
     for subscribes in [true, false] {
         outcome.grids.extend(loads(study, &all, subscribes, &over));
     }
+    outcome.grids.extend(pubsub::grids(study, &all, &over));
     outcome.grids.extend(network(study, &all));
     outcome.grids.extend(hosts(study, &all));
     let curves = curves(study, runs);
@@ -156,6 +160,11 @@ pub fn outcome(study: &Study, runs: &[Run]) -> Outcome {
     if study.cases.iter().flat_map(|case| &case.scenario.clients).any(leaves_out) {
         outcome.remark(
             "clients that sample, or whose queue has one place, get the newest values only: what is missing was replaced",
+        );
+    }
+    if study.cases.iter().any(|case| pubsub::leaves_out(&case.scenario)) {
+        outcome.remark(
+            "publishers sample in each cycle: values that change more often than that are missing, because newer ones replaced them",
         );
     }
     outcome.remark(speed(runs));
@@ -201,7 +210,8 @@ pub fn speed(runs: &[Run]) -> String {
 }
 
 fn label(study: &Study, case: &Case, name: &str) -> String {
-    let many = study.cases.iter().any(|case| case.scenario.clients.len() > 1);
+    let groups = |case: &Case| case.scenario.clients.len() + case.scenario.pubsub.subscribers.len();
+    let many = study.cases.iter().any(|case| groups(case) > 1);
     match (study.cases.len() > 1, many) {
         (true, true) => format!("{}, {name}", case.label),
         (true, false) => case.label.clone(),
@@ -277,6 +287,11 @@ fn hosts(study: &Study, all: &[BTreeMap<String, Summary>]) -> Option<Grid> {
                 grid.row([format!("{prefix}clients {}", clients.name), cell(Some(cpu))]);
             }
         }
+        for (what, name, figure) in pubsub::processors(&case.scenario) {
+            if let Some(cpu) = figures.get(&figure) {
+                grid.row([format!("{prefix}{what} {name}"), cell(Some(cpu))]);
+            }
+        }
     }
     (!grid.rows.is_empty()).then_some(grid)
 }
@@ -295,6 +310,18 @@ fn curves(study: &Study, runs: &[Run]) -> Vec<(String, Times)> {
             }
             if times.count() > 0 {
                 curves.push((label(study, case, &clients.name), times));
+            }
+        }
+        for (group, subscribers) in case.scenario.pubsub.subscribers.iter().enumerate() {
+            let mut times = Times::new();
+            for run in runs.iter().filter(|run| run.case == at) {
+                let one = run.outcome.pubsub.subscribers.get(group);
+                for (nanos, count) in one.iter().flat_map(|one| one.figures.times.buckets()) {
+                    times.record_many(nanos, count);
+                }
+            }
+            if times.count() > 0 {
+                curves.push((label(study, case, &subscribers.name), times));
             }
         }
     }

@@ -1,4 +1,6 @@
-//! The simulator's own files: hosts, links, servers, clients, faults.
+//! The simulator's own files: hosts, links, servers, clients, publishers, subscribers, brokers, faults.
+
+pub(super) mod pubsub;
 
 use super::convert::{SETTLE, milliseconds, security};
 use super::study::{Case, Parts, Profiles, StudyError};
@@ -10,7 +12,7 @@ use taktwerk_model::tune::problem::LinkSpec;
 use taktwerk_sim::Competitor;
 use taktwerk_sim::scenario::fault::Which;
 use taktwerk_sim::scenario::{
-    Clients, Fault, FaultKind, Host, Lines, Link, Load, Pace, Requests, Scenario, Server, Signals,
+    Clients, Fault, FaultKind, Host, Lines, Link, Load, Pace, PubSub, Requests, Scenario, Server, Signals,
     Subscription,
 };
 
@@ -28,6 +30,12 @@ struct Spec {
     servers: Vec<ServerSpec>,
     #[serde(default, rename = "client")]
     clients: Vec<ClientSpec>,
+    #[serde(default, rename = "broker")]
+    brokers: Vec<pubsub::BrokerSpec>,
+    #[serde(default, rename = "publisher")]
+    publishers: Vec<pubsub::PublisherSpec>,
+    #[serde(default, rename = "subscriber")]
+    subscribers: Vec<pubsub::SubscriberSpec>,
     #[serde(default, rename = "fault")]
     faults: Vec<FaultSpec>,
     #[serde(default, rename = "threshold")]
@@ -171,6 +179,9 @@ struct FaultSpec {
     lasts: Option<String>,
     client: Option<String>,
     server: Option<String>,
+    publisher: Option<String>,
+    subscriber: Option<String>,
+    broker: Option<String>,
     /// Counts from 1.
     number: Option<u32>,
     offset: Option<String>,
@@ -378,14 +389,19 @@ impl Reader<'_> {
             Some(name) => {
                 self.find(&key("server"), "server", name, &servers).map(|group| Which { group, number })
             }
-            None => Err(self.wrong(&key("kind"), "write server = \"…\": it is about a server")),
+            None => Err(self.wrong(
+                &key("kind"),
+                "write server = \"…\": it is about a server, publisher, subscriber or broker",
+            )),
         };
         let of_client = || match &fault.client {
             Some(name) => {
                 self.find(&key("client"), "client", name, &clients).map(|group| Which { group, number })
             }
-            None => Err(self.wrong(&key("kind"), "write client = \"…\": it is about clients")),
+            None => Err(self
+                .wrong(&key("kind"), "write client = \"…\": it is about clients, publishers or subscribers")),
         };
+        let of_node = self.node_fault(at, fault, number, scenario)?;
         if fault.server.is_some() && fault.client.is_some() {
             return Err(self.wrong(&key("client"), "a fault hits clients or a server: leave one out"));
         }
@@ -396,15 +412,18 @@ impl Reader<'_> {
                 || self.wrong(&key("offset"), "write by how much the clock is wrong, such as \"-1h\"");
             seconds.map(|seconds| (seconds * 1e9) as i64).ok_or_else(problem)
         };
-        let kind = match fault.kind {
-            FaultName::Cut => FaultKind::Cut(of_client()?),
-            FaultName::Partition => FaultKind::Partition(of_client()?),
-            FaultName::SlowReader => FaultKind::SlowReader(of_client()?),
-            FaultName::Crash => FaultKind::Crash(of_server()?),
-            FaultName::Restart => FaultKind::Restart(of_server()?),
-            FaultName::Storm => FaultKind::Storm(of_server()?),
-            FaultName::Clock if fault.server.is_some() => FaultKind::ServerClock(of_server()?, offset()?),
-            FaultName::Clock => FaultKind::ClientClock(of_client()?, offset()?),
+        let kind = match (of_node, fault.kind) {
+            (Some(kind), _) => kind,
+            (None, FaultName::Cut) => FaultKind::Cut(of_client()?),
+            (None, FaultName::Partition) => FaultKind::Partition(of_client()?),
+            (None, FaultName::SlowReader) => FaultKind::SlowReader(of_client()?),
+            (None, FaultName::Crash) => FaultKind::Crash(of_server()?),
+            (None, FaultName::Restart) => FaultKind::Restart(of_server()?),
+            (None, FaultName::Storm) => FaultKind::Storm(of_server()?),
+            (None, FaultName::Clock) if fault.server.is_some() => {
+                FaultKind::ServerClock(of_server()?, offset()?)
+            }
+            (None, FaultName::Clock) => FaultKind::ClientClock(of_client()?, offset()?),
         };
         if fault.offset.is_some() && !matches!(fault.kind, FaultName::Clock) {
             return Err(self.wrong(&key("offset"), "only a clock has an offset: leave it out"));
@@ -428,6 +447,7 @@ pub(super) fn read(document: &Document, profiles: Profiles<'_>) -> Result<Parts,
         links: Vec::new(),
         servers: Vec::new(),
         clients: Vec::new(),
+        pubsub: PubSub::default(),
         faults: Vec::new(),
         warmup: reader.seconds("time.warmup_s", spec.time.warmup_s)?,
         measured: reader.seconds("time.duration_s", spec.time.duration_s)?,
@@ -467,6 +487,18 @@ pub(super) fn read(document: &Document, profiles: Profiles<'_>) -> Result<Parts,
     for (at, client) in spec.clients.iter().enumerate() {
         let clients = reader.client(at, client, &scenario)?;
         scenario.clients.push(clients);
+    }
+    for (at, broker) in spec.brokers.iter().enumerate() {
+        let broker = reader.broker(at, broker, &scenario)?;
+        scenario.pubsub.brokers.push(broker);
+    }
+    for (at, publishers) in spec.publishers.iter().enumerate() {
+        let publishers = reader.publishers(at, publishers, &scenario)?;
+        scenario.pubsub.publishers.push(publishers);
+    }
+    for (at, subscribers) in spec.subscribers.iter().enumerate() {
+        let subscribers = reader.subscribers(at, subscribers, &scenario)?;
+        scenario.pubsub.subscribers.push(subscribers);
     }
     for (at, fault) in spec.faults.iter().enumerate() {
         let fault = reader.fault(at, fault, &scenario)?;

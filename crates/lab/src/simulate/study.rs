@@ -6,6 +6,9 @@ use taktwerk_model::host::HostProfile;
 use taktwerk_model::tune::document::{Document, DocumentError};
 use taktwerk_sim::scenario::Scenario;
 
+/// The parts of the simulator's own files.
+const PARTS: [&str; 5] = ["server", "client", "publisher", "subscriber", "broker"];
+
 /// One combination of everything that varies.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
@@ -48,8 +51,8 @@ pub enum StudyError {
     },
     /// It is none of the files that are known.
     #[error(
-        "{file} describes no plant: write [[server]] and [[client]] (docs/simulator.md), [load] (a scenario of the laboratory), \
-         [[node]] (a plant of `taktwerk size`) or [[signals]] (a plant of `taktwerk tune`)"
+        "{file} describes no plant: write [[server]] and [[client]], or [[publisher]] and [[subscriber]] (docs/simulator.md), \
+         [load] (a scenario of the laboratory), [[node]] (a plant of `taktwerk size`) or [[signals]] (a plant of `taktwerk tune`)"
     )]
     Unknown {
         /// Which file.
@@ -98,7 +101,7 @@ impl Study {
         let has_array = |key: &str| table.get(key).is_some_and(toml::Value::is_array);
         let mut parts = if table.contains_key("load") {
             convert::of_laboratory(&document)?
-        } else if has_array("server") || has_array("client") {
+        } else if PARTS.iter().any(|part| has_array(part)) {
             spec::read(&document, options.profiles)?
         } else if has_array("signals") {
             convert::of_tune(text, file, &document, &options.sets)?

@@ -4,6 +4,7 @@ use super::study::Options;
 use super::*;
 use crate::simulate::seeds::Failed;
 use taktwerk_model::host::HostProfile;
+use taktwerk_sim::scenario::pubsub::{Encoding, Quality};
 use taktwerk_sim::scenario::{FaultKind, Instruments, Load, Pace, RunError};
 
 const PLANT: &str = r#"
@@ -132,6 +133,132 @@ fn mistakes_are_named_with_line_and_key() {
     assert!(refused(&host, &[]).contains("p.toml:8: host.0.profile: cannot read x.toml"));
     let host = host.replacen("x.toml", "pi.toml\"\ncores = \"", 1);
     assert!(refused(&host, &[]).contains("cores"));
+}
+
+const FIELDBUS: &str = include_str!("../../../../docs/lab/plants/fieldbus.toml");
+
+#[test]
+fn a_plant_with_pubsub_is_read_and_simulated() {
+    let study = parse(FIELDBUS, &["time.duration_s=15"]).unwrap();
+    let scenario = &study.cases[0].scenario;
+    let parts = &scenario.pubsub;
+    assert_eq!((parts.brokers.len(), parts.publishers.len(), parts.subscribers.len()), (1, 2, 3));
+    assert_eq!((parts.brokers[0].limits.queue, parts.publishers[1].encoding), (200, Encoding::Json));
+    assert_eq!(
+        (parts.subscribers[1].quality, parts.subscribers[1].publishers[0]),
+        (Some(Quality::AtMostOnce), 1)
+    );
+    let outcomes = |threads| -> Vec<_> {
+        run(&study, &[1, 2], threads).unwrap().into_iter().map(|run| (run.seed, run.outcome)).collect()
+    };
+    assert_eq!(outcomes(1), outcomes(2), "outcomes do not depend on the number of threads");
+    let runs = run(&study, &[1, 2], 2).unwrap();
+    let figures = figures::summaries(0, scenario, &runs);
+    assert_eq!(figures::broken(&study, &runs), Vec::<String>::new());
+    assert_eq!(figures["archive.lost_messages"].median, 0.0);
+    assert!(figures["archive.delay_max_ms"].median > 5_000.0, "{figures:?}");
+    assert!(figures["control-room.lost_messages"].median > 0.0, "{figures:?}");
+    assert!((figures["machine.published_per_second"].median / 200.0 - 1.0).abs() < 0.01, "{figures:?}");
+    assert!(figures["broker.sent_per_second"].median > 1.0 && figures["broker.queue_max"].median >= 5.0);
+    assert!(figures["field bus.up_bits_s"].median > 1e5, "{figures:?}");
+    let text = figures::outcome(&study, &runs).text();
+    assert!(text.contains("control-room") && text.contains("Brokers"), "{text}");
+    let is_narrow = |line: &str| unicode_width::UnicodeWidthStr::width(line) <= 100;
+    assert!(text.lines().all(is_narrow), "{text}");
+    // The file that a campaign would print says the same.
+    let again = taktwerk_sim::scenario::text::to_toml(scenario, "again");
+    let again = parse(&again, &[]).unwrap();
+    assert_eq!(again.cases[0].scenario, *scenario, "{:?}", again.cases[0].scenario);
+}
+
+#[test]
+fn mistakes_in_pubsub_are_named_with_line_and_key() {
+    for (from, to, wanted) in [
+        (
+            "publisher = \"machine\"\nlink",
+            "publisher = \"machin\"\nlink",
+            "subscriber.0.publisher: there is no publisher \"machin\"; there are machine, meter",
+        ),
+        ("publisher = \"machine\"\nlink", "publisher = []\nlink", "or a list such as"),
+        (
+            "publisher = \"machine\"\nlink",
+            "link",
+            "subscriber.0.publisher: write the name of a [[publisher]]",
+        ),
+        (
+            "broker = \"broker\"\nqos",
+            "broker = \"other\"\nqos",
+            "publisher.1.broker: there is no broker \"other\"; there are broker",
+        ),
+        ("broker = \"broker\"\nqos", "qos", "publisher.1.transport: MQTT needs a broker"),
+        ("qos = 1", "qos = 2", "publisher.1.qos: quality of service 2 is not simulated: write 0 or 1"),
+        ("transport = \"mqtt\"", "transport = \"tcp\"", "expected `udp` or `mqtt`"),
+        ("transport = \"mqtt\"", "", "publisher.1.broker: UDP has no broker"),
+        (
+            "transport = \"mqtt\"",
+            "transport = \"mqtt\"\naddress = \"unicast\"",
+            "publisher.1.address: messages go to the broker",
+        ),
+        (
+            "security = \"SignAndEncrypt\"",
+            "security = \"Encrypt\"",
+            "there is no mode \"Encrypt\": write None, Sign or SignAndEncrypt",
+        ),
+        ("security = \"SignAndEncrypt\"", "key_lifetime_s = 5", "without security there are no keys"),
+        ("publishing_ms = 20\n", "", "publisher.0.publishing_ms: missing"),
+        ("queue = 200", "queue = 200\nqueues = 1", "unknown field `queues`"),
+        ("name = \"dashboard\"", "name = \"archive\"", "another subscriber or client has this name"),
+        (
+            "kind = \"restart\"\npublisher",
+            "kind = \"restart\"\nbroker = \"broker\"\npublisher",
+            "leave the others out",
+        ),
+        (
+            "subscriber = \"archive\"",
+            "subscriber = \"x\"",
+            "fault.0.subscriber: there is no subscriber \"x\"",
+        ),
+        (
+            "kind = \"restart\"\npublisher",
+            "kind = \"clock\"\nfor = \"1s\"\npublisher",
+            "by how much the clock is wrong",
+        ),
+    ] {
+        assert!(FIELDBUS.contains(from), "{from}");
+        let said = refused(&FIELDBUS.replacen(from, to, 1), &[]);
+        assert!(said.contains(wanted) && said.starts_with("p.toml"), "{to}: {said}");
+    }
+    let said = refused(FIELDBUS, &["link.0.rate=1M"]);
+    assert!(
+        said.starts_with("--set link.0.rate=1M: link \"field bus\" carries 1 Mbit/s from publishers"),
+        "{said}"
+    );
+    let study = parse(FIELDBUS, &["fault.0.kind=storm"]).map(|study| study.name);
+    assert!(study.unwrap_err().to_string().contains("it is over at once"));
+    let study = parse(FIELDBUS, &["publisher.0.fields=0"]).unwrap();
+    let failed = run(&study, &[1], 1).unwrap_err();
+    let RunError::Invalid { key, problem } = &failed.error else { panic!("{failed:?}") };
+    assert!(
+        study.at(key, problem).to_string().starts_with("--set publisher.0.fields=0: 0: write at least 1")
+    );
+}
+
+#[test]
+fn a_profile_places_publishers_subscribers_and_brokers() {
+    let mut profile = HostProfile::free(2);
+    profile.server.insert("send".into(), 100_000.0);
+    profile.client.insert("receive".into(), 100_000.0);
+    let profiles = |_: &str| Err(String::new());
+    let options = Options { sets: Vec::new(), profiles: &profiles, profile: Some(profile) };
+    let study = Study::parse(FIELDBUS, "p.toml", &options).unwrap();
+    let scenario = &study.cases[0].scenario;
+    // One for the broker, two kinds for publishers, one for all subscribers.
+    assert_eq!(scenario.hosts.len(), 4);
+    let figures = figures::summaries(0, scenario, &run(&study, &[1], 1).unwrap());
+    // Fifty datagrams a second of each machine; four times as many for each of two subscribers.
+    assert!((figures["machine.publisher_cpu_percent"].median - 0.5).abs() < 0.02, "{figures:?}");
+    assert!((figures["control-room.subscriber_cpu_percent"].median - 4.0).abs() < 0.1, "{figures:?}");
+    assert!(figures["broker.broker_cpu_percent"].median > 0.0);
 }
 
 #[test]

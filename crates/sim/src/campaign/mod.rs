@@ -33,7 +33,7 @@ pub fn shortest(scenario: &Scenario, seed: u64, runs_max: usize) -> Option<(Scen
     let mut error = run(scenario, seed).err()?;
     let shortest = shrink(scenario, runs_max, &mut |script| match run(script, seed) {
         // Something else than a contradiction that taking away has made.
-        Err(found @ (RunError::Broken(_) | RunError::NoSession(..))) => {
+        Err(found @ (RunError::Broken(_) | RunError::NoSession(..) | RunError::NoValues(..))) => {
             error = found;
             true
         }

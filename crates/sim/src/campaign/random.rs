@@ -1,9 +1,11 @@
 //! Plants and faults at random.
 
+mod pubsub;
+
 use crate::host::Competitor;
 use crate::scenario::fault::Which;
 use crate::scenario::{
-    Clients, Fault, FaultKind, Host, Lines, Link, Load, Pace, Requests, Scenario, Server, Signals,
+    Clients, Fault, FaultKind, Host, Lines, Link, Load, Pace, PubSub, Requests, Scenario, Server, Signals,
     Subscription,
 };
 use core::time::Duration;
@@ -15,10 +17,12 @@ use taktwerk_netem::Profile;
 const SETTLE: Duration = Duration::from_secs(120);
 /// So that a script and the run with its seed do not draw the same numbers.
 const SALT: u64 = 0x5c41_9d0e_77ab_3f61;
+/// So that the PubSub parts of a seed change nothing about the others.
+const PUBSUB_SALT: u64 = 0x2f7a_66c1_08d5_be93;
 /// Bits of a value with its share of headers, on the wire.
 const VALUE_BITS: f64 = 60.0 * 8.0;
 
-/// The script of a seed: a small plant in which everything that a scenario can say varies, and up to six faults.
+/// The script of a seed: a small plant in which everything that a scenario can say varies, and up to ten faults.
 #[must_use]
 pub fn script(seed: u64) -> Scenario {
     let mut random = Random(SeededEntropy::new(seed ^ SALT));
@@ -34,7 +38,7 @@ pub fn script(seed: u64) -> Scenario {
             clients.push(random.clients(at, server, kind, hosts.len()));
         }
     }
-    let links = random.links(&servers, &clients);
+    let mut links = random.links(&servers, &clients);
     for clients in &mut clients {
         clients.link = random.chance(6, 7).then(|| random.index(links.len()));
     }
@@ -44,7 +48,16 @@ pub fn script(seed: u64) -> Scenario {
         faults.push(random.fault(&servers, &clients, measured));
     }
     let warmup = ms(random.below(1_000));
-    Scenario { hosts, links, servers, clients, faults, warmup, measured, settle: SETTLE }
+    let mut random = Random(SeededEntropy::new(seed ^ PUBSUB_SALT));
+    let mut pubsub = PubSub::default();
+    if random.chance(2, 3) {
+        let need = clients.iter().map(|clients| load_bits(&servers, clients)).sum();
+        pubsub = random.pubsub(hosts.len(), &mut links, need);
+        for _ in 0..random.below(5) {
+            faults.extend(random.pubsub_fault(&pubsub, measured));
+        }
+    }
+    Scenario { hosts, links, servers, clients, pubsub, faults, warmup, measured, settle: SETTLE }
 }
 
 fn ms(millis: u64) -> Duration {
@@ -258,7 +271,11 @@ mod tests {
         assert_eq!(script(1), script(1));
         assert_ne!(script(1), script(2));
         let (mut kinds, mut loads, mut sizes) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        let (mut transports, mut roles) = (BTreeSet::new(), BTreeSet::new());
         for scenario in (0..300).map(script) {
+            let parts = &scenario.pubsub.publishers;
+            transports.extend(parts.iter().map(|one| format!("{:?} {:?}", one.transport, one.encoding)));
+            roles.extend(scenario.faults.iter().filter_map(|fault| Some(fault.kind.role()?.name())));
             kinds.extend(scenario.faults.iter().map(|fault| fault.kind.name()));
             sizes.insert(scenario.faults.len());
             loads.extend(scenario.clients.iter().map(|clients| match &clients.load {
@@ -269,7 +286,12 @@ mod tests {
         }
         let all = ["clock", "crash", "cut", "partition", "restart", "slow-reader", "storm"];
         assert_eq!(kinds, all.into());
+        let mut lossy = (0..50).map(script).flat_map(|scenario| scenario.links);
+        assert!(lossy.any(|link| link.name == "field-bus" && link.profile.down.loss.share() > 0.0));
+        assert_eq!(roles, ["broker", "publisher", "subscriber"].into());
+        // Two kinds of UDP; up to two brokers with two qualities and two encodings.
+        assert_eq!(transports.len(), 2 + 2 * 2 * 2);
         assert_eq!(loads, ["read", "subscribe", "write"].into());
-        assert_eq!(sizes, (0..=6).collect());
+        assert_eq!(sizes, (0..=10).collect());
     }
 }

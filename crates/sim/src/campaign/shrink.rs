@@ -4,6 +4,8 @@ use crate::scenario::fault::FaultKind;
 use crate::scenario::{Lines, Load, Scenario};
 use core::time::Duration;
 
+mod pubsub;
+
 /// A smaller version of a script, or `None` if this step changes nothing.
 type Step = fn(&Scenario, usize) -> Option<Scenario>;
 
@@ -11,11 +13,19 @@ type Step = fn(&Scenario, usize) -> Option<Scenario>;
 const STEPS: &[Step] = &[
     without_faults_from,
     without_fault,
+    pubsub::without_pubsub,
+    pubsub::without_subscribers,
+    pubsub::without_publishers,
+    pubsub::without_broker,
     without_clients,
     without_server,
+    without_servers,
     fewer_clients,
     fewer_servers,
     fewer_variables,
+    pubsub::fewer_nodes,
+    pubsub::fewer_signals,
+    pubsub::simpler_node,
     one_thread,
     without_host,
     without_security,
@@ -98,7 +108,7 @@ fn without_clients(scenario: &Scenario, at: usize) -> Option<Scenario> {
         let mut smaller = scenario.clone();
         if smaller.clients.len() > 1 {
             smaller.clients.remove(at);
-            let group_of = |kind: &FaultKind| (!kind.is_of_server()).then(|| kind.which().group);
+            let group_of = |kind: &FaultKind| kind.is_of_client().then(|| kind.which().group);
             smaller.faults.retain(|fault| group_of(&fault.kind) != Some(at));
             for fault in &mut smaller.faults {
                 if let Some(group) = group_of(&fault.kind).filter(|group| *group > at) {
@@ -130,11 +140,26 @@ fn without_server(scenario: &Scenario, at: usize) -> Option<Scenario> {
     })
 }
 
+/// All servers and clients at once, where PubSub shows it alone.
+fn without_servers(scenario: &Scenario, at: usize) -> Option<Scenario> {
+    (at == 0).then(|| {
+        let mut smaller = scenario.clone();
+        if !smaller.pubsub.subscribers.is_empty() {
+            smaller.servers.clear();
+            smaller.clients.clear();
+            smaller.faults.retain(|fault| fault.kind.role().is_some());
+        }
+        smaller
+    })
+}
+
 /// Faults that name one that is no more become faults of the first.
 fn clamp_numbers(scenario: &mut Scenario) {
     for fault in &mut scenario.faults {
         let which = fault.kind.which();
-        let count = if fault.kind.is_of_server() {
+        let count = if let Some(role) = fault.kind.role() {
+            pubsub::count(&scenario.pubsub, role, which.group)
+        } else if fault.kind.is_of_server() {
             scenario.servers.get(which.group).map_or(1, |server| server.count)
         } else {
             scenario.clients.get(which.group).map_or(1, |clients| {
@@ -214,6 +239,7 @@ fn without_host(scenario: &Scenario, at: usize) -> Option<Scenario> {
         host.competitors.clear();
         let used = smaller.servers.iter().map(|server| server.host);
         let used = used.chain(smaller.clients.iter().map(|clients| clients.host));
+        let used = used.chain(pubsub::hosts(&smaller.pubsub));
         // The last one can go without changing the numbers of others.
         if at + 1 == scenario.hosts.len() && !used.flatten().any(|host| host == at) {
             smaller.hosts.pop();
@@ -238,7 +264,8 @@ fn without_link(scenario: &Scenario, at: usize) -> Option<Scenario> {
         if at >= scenario.links.len() {
             return None;
         }
-        let is_used = smaller.clients.iter().any(|clients| clients.link == Some(at));
+        let is_used = smaller.clients.iter().any(|clients| clients.link == Some(at))
+            || pubsub::links(&smaller.pubsub).any(|link| link == Some(at));
         if at + 1 == scenario.links.len() && !is_used {
             smaller.links.pop();
         }

@@ -32,6 +32,8 @@ pub(crate) enum Owner {
     Worker { server: u32, pool: u8, slot: u32, incarnation: u32 },
     /// A thread of clients.
     Clients(u32),
+    /// The thread of a publisher, subscriber or broker, with its incarnation.
+    Node { node: u32, incarnation: u32 },
     /// A program that has nothing to do with OPC UA.
     Competitor(u32),
 }

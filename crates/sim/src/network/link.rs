@@ -3,7 +3,7 @@
 use super::path::{Path, Transport};
 use super::soap::Carriage;
 use super::stream::Stream;
-use super::{LineId, Route, Side};
+use super::{LineId, Route, Service, Side};
 use taktwerk_netem::emulator::Line;
 use taktwerk_netem::tcp::{Endpoint, Segment};
 use taktwerk_types::Instant;
@@ -54,12 +54,18 @@ pub(crate) struct Link {
     pub(crate) soap: Option<Box<Carriage>>,
     /// Numbers of client and server, for a tap.
     pub(crate) hosts: (u32, u32),
+    pub(crate) service: Service,
     /// When each [`Side`] has sent its last segment, if there is a tap.
     pub(crate) last_sent: [Option<Instant>; 2],
 }
 
 impl Link {
-    pub(crate) fn new(hosts: (u32, u32), route: &Route, carrier: Carrier, now: Instant) -> Self {
+    pub(crate) fn new(
+        (service, hosts): (Service, (u32, u32)),
+        route: &Route,
+        carrier: Carrier,
+        now: Instant,
+    ) -> Self {
         let client = Endpoint::connect(route.config(Side::Client), now.as_nanos());
         Self {
             ends: [EndState::Opening; 2],
@@ -76,6 +82,7 @@ impl Link {
                 Transport::Soap(soap) => Some(Box::new(Carriage::new(soap))),
             },
             hosts,
+            service,
             last_sent: [None; 2],
         }
     }

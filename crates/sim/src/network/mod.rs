@@ -11,12 +11,15 @@
 //! Added here: sockets, the bytes themselves, cuts, partitions. Not modelled: a host that has closed hears of the other one's
 //! end at once instead of waiting for its last segment.
 
+mod datagram;
 mod link;
 mod packets;
 mod path;
 pub mod soap;
 mod stream;
 
+pub(crate) use datagram::HEADERS as DATAGRAM_HEADERS;
+pub use datagram::{Datagram, Station};
 pub use path::{Path, Route, Transport};
 pub use stream::Traffic;
 
@@ -35,6 +38,18 @@ use taktwerk_types::Instant;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LineId(u32);
 
+/// What is spoken over a connection, for who looks at the packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Service {
+    /// OPC UA, between a client and a server.
+    #[default]
+    OpcUa,
+    /// MQTT, between a publisher and a broker.
+    PublisherToBroker,
+    /// MQTT, between a subscriber and a broker.
+    SubscriberToBroker,
+}
+
 /// A segment that is put on a line.
 #[derive(Debug, Clone, Copy)]
 pub struct Packet<'a> {
@@ -44,6 +59,8 @@ pub struct Packet<'a> {
     pub link: LinkId,
     /// Numbers of client and server, as [`Network::connect_hosts`] was told.
     pub hosts: (u32, u32),
+    /// What is spoken.
+    pub service: Service,
     /// The line, if it is one that connections share.
     pub line: Option<LineId>,
     /// Who sends it.
@@ -60,6 +77,11 @@ pub struct Packet<'a> {
 pub trait Tap {
     /// A packet, and the bytes that it carries.
     fn packet(&mut self, packet: &Packet<'_>, payload: &mut dyn Iterator<Item = u8>);
+
+    /// A datagram.
+    fn datagram(&mut self, datagram: &Datagram<'_>) {
+        let _ = datagram;
+    }
 
     /// Nothing more comes.
     ///
@@ -257,13 +279,24 @@ impl Network {
         route: &Route,
         queue: &mut EventQueue<E>,
     ) -> LinkId {
+        self.connect_to(Service::OpcUa, hosts, route, queue)
+    }
+
+    /// As [`Network::connect_hosts`], for another protocol.
+    pub(crate) fn connect_to<E: From<Wire>>(
+        &mut self,
+        service: Service,
+        hosts: (u32, u32),
+        route: &Route,
+        queue: &mut EventQueue<E>,
+    ) -> LinkId {
         let id = LinkId(u32::try_from(self.links.len()).unwrap_or(u32::MAX));
         let mut own = |path: &Path| Line::new(path.conditions(), self.entropy.next_u64());
         let carrier = match route.line {
             Some(line) if self.medium.lines.len() > line.0 as usize => Carrier::Shared(line),
             _ => Carrier::Own(Box::new([own(&route.to_server), own(&route.to_client)])),
         };
-        self.links.push(Some(Box::new(Link::new(hosts, route, carrier, queue.now()))));
+        self.links.push(Some(Box::new(Link::new((service, hosts), route, carrier, queue.now()))));
         self.pump(End { link: id, side: Side::Client }, queue);
         id
     }
@@ -700,12 +733,13 @@ impl Medium {
             };
             let other_sent = link.last_sent[from.side.other() as usize];
             link.last_sent[from.side as usize] = Some(now);
-            let (hosts, segment) = (link.hosts, &segment);
+            let (hosts, service, segment) = (link.hosts, link.service, &segment);
             let receives_at_most = link.paths[from.side.other() as usize].segment_len;
             let packet = Packet {
                 at: now,
                 link: from.link,
                 hosts,
+                service,
                 line,
                 from: from.side,
                 segment,

@@ -1,7 +1,7 @@
 //! The client's application: subscribes, and counts delays instead of keeping values.
 
-use super::histogram::Histogram;
 use crate::client::Application;
+use crate::histogram::Histogram;
 use core::time::Duration;
 use taktwerk_client::{
     Client, ClientError, Delivery, Event, OwnedReply, RequestHandle, SubscriptionEvent, SubscriptionParams,

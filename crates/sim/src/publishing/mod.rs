@@ -5,11 +5,10 @@
 //! are what can be chosen.
 
 mod collector;
-mod histogram;
 mod run;
 
 pub use crate::error::SimulateError;
-pub use histogram::Histogram;
+pub use crate::histogram::Histogram;
 pub use run::simulate;
 pub(crate) use run::value;
 

@@ -2,10 +2,11 @@
 
 use super::item::{Came, Item, Rule};
 use super::outcome::LoadOutcome;
-use super::site::{FIRST, Rhythm, value};
+use super::site::FIRST;
 use super::{Load, Pace, Requests, Subscription};
 use crate::client::Application;
 use crate::plant::{monitor, value_of, variable_id};
+use crate::signals::{Rhythm, value};
 use core::cell::RefCell;
 use core::time::Duration;
 use std::collections::BTreeSet;

@@ -3,7 +3,8 @@
 use super::application::{Board, Shape, Worker};
 use super::instruments::{Instruments, Providers};
 use super::outcome::RunError;
-use super::site::{FIRST, Group, Rhythm, Site, value};
+use super::pubsub;
+use super::site::{FIRST, Group, Site};
 use super::{Clients, Lines, Link, Scenario, Server};
 use crate::capture::Captures;
 use crate::host::client::ClientThreadId;
@@ -11,6 +12,7 @@ use crate::host::{Costs, MachineId};
 use crate::ids::ClientId;
 use crate::network::{LineId, Path, Route};
 use crate::plant::{Plant, add_variable, url};
+use crate::signals::{Rhythm, value};
 use crate::world::World;
 use core::cell::RefCell;
 use core::time::Duration;
@@ -45,6 +47,7 @@ pub(super) struct Built {
     pub(super) threads: Vec<Vec<ClientThreadId>>,
     /// When each client begins to connect.
     pub(super) starts: Vec<(Instant, ClientId)>,
+    pub(super) pubsub: pubsub::Parts,
 }
 
 /// Makes everything.
@@ -63,6 +66,7 @@ pub(super) fn build(
         lines: vec![Vec::new(); scenario.links.len()],
         threads: Vec::new(),
         starts: Vec::new(),
+        pubsub: pubsub::Parts::default(),
     };
     if let Some(meter) = instruments.meter.take() {
         built.world.set_meter(meter);
@@ -97,6 +101,7 @@ pub(super) fn build(
     for (group, clients) in scenario.clients.iter().enumerate() {
         add_clients(&mut built, scenario, (group, clients), &shapes, &mut machines, &mut routes)?;
     }
+    pubsub::build(scenario, &mut built, &mut machines, &mut routes)?;
     if !instruments.captures.is_empty() {
         let mut captures = Captures::new(built.world.utc_origin());
         for (link, capture) in instruments.captures.drain(..) {
@@ -352,7 +357,7 @@ pub(super) fn invalid(key: &str, problem: &dyn core::fmt::Display) -> RunError {
 }
 
 /// Machines as they are needed.
-struct Machines {
+pub(super) struct Machines {
     costs: Vec<Arc<Costs>>,
     hosts: Vec<super::Host>,
     shared: BTreeMap<usize, MachineId>,
@@ -369,7 +374,7 @@ impl Machines {
     }
 
     /// The one machine of this kind.
-    fn shared(&mut self, host: usize, world: &mut World<Worker>) -> MachineId {
+    pub(super) fn shared(&mut self, host: usize, world: &mut World<Worker>) -> MachineId {
         if let Some(machine) = self.shared.get(&host) {
             return *machine;
         }
@@ -378,7 +383,12 @@ impl Machines {
         machine
     }
 
-    fn of_server(&mut self, host: usize, is_one_of_many: bool, world: &mut World<Worker>) -> MachineId {
+    pub(super) fn of_server(
+        &mut self,
+        host: usize,
+        is_one_of_many: bool,
+        world: &mut World<Worker>,
+    ) -> MachineId {
         if is_one_of_many { self.another(host, world) } else { self.shared(host, world) }
     }
 
@@ -401,10 +411,24 @@ impl Machines {
     }
 }
 
+/// Who shares a line of a link, if not all do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum LineOwner {
+    All,
+    /// The clients of a server.
+    Site(usize),
+    /// A publisher of datagrams.
+    Publisher(u32),
+    /// All who listen to datagrams.
+    Subscribers,
+    /// The clients of a broker.
+    Broker(usize),
+}
+
 /// Lines as they are needed.
 #[derive(Default)]
-struct Routes {
-    known: BTreeMap<(usize, usize), LineId>,
+pub(super) struct Routes {
+    known: BTreeMap<(usize, LineOwner), LineId>,
 }
 
 impl Routes {
@@ -413,15 +437,30 @@ impl Routes {
         let Some((at, link)) = found else {
             return Route::symmetric(Path::IDEAL);
         };
-        let line = match link.lines {
-            Lines::One => self.shared((at, 0), link, built),
-            Lines::PerServer => self.shared((at, site), link, built),
-            Lines::PerClient => another(at, link, built),
-        };
-        Route::on(line, &link.profile)
+        Route::on(self.line_of(at, link, LineOwner::Site(site), built), &link.profile)
     }
 
-    fn shared(&mut self, key: (usize, usize), link: &Link, built: &mut Built) -> LineId {
+    /// A line of a link for someone of PubSub.
+    pub(super) fn line(
+        &mut self,
+        link: Option<usize>,
+        owner: LineOwner,
+        scenario: &Scenario,
+        built: &mut Built,
+    ) -> Option<LineId> {
+        let at = link?;
+        Some(self.line_of(at, scenario.links.get(at)?, owner, built))
+    }
+
+    fn line_of(&mut self, at: usize, link: &Link, owner: LineOwner, built: &mut Built) -> LineId {
+        match link.lines {
+            Lines::One => self.shared((at, LineOwner::All), link, built),
+            Lines::PerServer => self.shared((at, owner), link, built),
+            Lines::PerClient => another(at, link, built),
+        }
+    }
+
+    fn shared(&mut self, key: (usize, LineOwner), link: &Link, built: &mut Built) -> LineId {
         if let Some(line) = self.known.get(&key) {
             return *line;
         }

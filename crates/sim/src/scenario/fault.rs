@@ -22,6 +22,48 @@ pub struct Which {
     pub number: Option<u32>,
 }
 
+/// What a fault of PubSub hits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Publishers.
+    Publisher,
+    /// Subscribers.
+    Subscriber,
+    /// A broker.
+    Broker,
+}
+
+impl Role {
+    /// The key of scenario files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Publisher => "publisher",
+            Self::Subscriber => "subscriber",
+            Self::Broker => "broker",
+        }
+    }
+}
+
+/// What happens to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeFault {
+    /// Its connection breaks; both ends are told.
+    Cut,
+    /// Nothing gets through, and nobody is told.
+    Partition,
+    /// The process dies, and is started again when the fault is over.
+    Crash,
+    /// The process dies and is started again at once.
+    Restart,
+    /// Its clock is wrong by so many nanoseconds, until the fault is over.
+    Clock(i64),
+    /// It does not read from its sockets.
+    SlowReader,
+    /// All connections of a broker break in the same instant.
+    Storm,
+}
+
 /// What goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultKind {
@@ -41,6 +83,8 @@ pub enum FaultKind {
     SlowReader(Which),
     /// All connections of a server break in the same instant, so that all clients come back together.
     Storm(Which),
+    /// To publishers, subscribers or brokers.
+    Node(Role, Which, NodeFault),
 }
 
 impl FaultKind {
@@ -48,26 +92,55 @@ impl FaultKind {
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Cut(_) => "cut",
-            Self::Partition(_) => "partition",
-            Self::Crash(_) => "crash",
-            Self::Restart(_) => "restart",
-            Self::ServerClock(..) | Self::ClientClock(..) => "clock",
-            Self::SlowReader(_) => "slow-reader",
-            Self::Storm(_) => "storm",
+            Self::Cut(_) | Self::Node(_, _, NodeFault::Cut) => "cut",
+            Self::Partition(_) | Self::Node(_, _, NodeFault::Partition) => "partition",
+            Self::Crash(_) | Self::Node(_, _, NodeFault::Crash) => "crash",
+            Self::Restart(_) | Self::Node(_, _, NodeFault::Restart) => "restart",
+            Self::ServerClock(..) | Self::ClientClock(..) | Self::Node(_, _, NodeFault::Clock(_)) => "clock",
+            Self::SlowReader(_) | Self::Node(_, _, NodeFault::SlowReader) => "slow-reader",
+            Self::Storm(_) | Self::Node(_, _, NodeFault::Storm) => "storm",
         }
     }
 
     /// Whether it goes on until its time is over.
     #[must_use]
     pub fn lasts(&self) -> bool {
+        use NodeFault::{Cut, Restart, Storm};
+        let is_short = |what: &NodeFault| matches!(what, Cut | Restart | Storm);
         !matches!(self, Self::Cut(_) | Self::Restart(_) | Self::Storm(_))
+            && !matches!(self, Self::Node(_, _, what) if is_short(what))
     }
 
     /// Whether it is about servers.
     #[must_use]
     pub fn is_of_server(&self) -> bool {
         matches!(self, Self::Crash(_) | Self::Restart(_) | Self::ServerClock(..) | Self::Storm(_))
+    }
+
+    /// What of PubSub it is about, if it is.
+    #[must_use]
+    pub fn role(&self) -> Option<Role> {
+        match self {
+            Self::Node(role, ..) => Some(*role),
+            _ => None,
+        }
+    }
+
+    /// Whether it is about clients.
+    #[must_use]
+    pub fn is_of_client(&self) -> bool {
+        !self.is_of_server() && self.role().is_none()
+    }
+
+    /// By how many nanoseconds a clock is wrong.
+    #[must_use]
+    pub fn offset(&self) -> Option<i64> {
+        match self {
+            Self::ServerClock(_, nanos)
+            | Self::ClientClock(_, nanos)
+            | Self::Node(_, _, NodeFault::Clock(nanos)) => Some(*nanos),
+            _ => None,
+        }
     }
 
     /// The same of another group.
@@ -92,6 +165,7 @@ impl FaultKind {
             Self::ClientClock(_, offset) => Self::ClientClock(which, offset),
             Self::SlowReader(_) => Self::SlowReader(which),
             Self::Storm(_) => Self::Storm(which),
+            Self::Node(role, _, what) => Self::Node(role, which, what),
         }
     }
 
@@ -106,7 +180,8 @@ impl FaultKind {
             | Self::ServerClock(which, _)
             | Self::ClientClock(which, _)
             | Self::SlowReader(which)
-            | Self::Storm(which) => which,
+            | Self::Storm(which)
+            | Self::Node(_, which, _) => which,
         }
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! - [`outcome`]: what comes of it;
 //! - [`fault`]: what goes wrong, and when; [`instruments`]: records of a run;
-//! - [`text`]: a scenario as its file;
+//! - [`pubsub`]: publishers, subscribers and brokers; [`text`]: a scenario as its file;
 //! - `build` makes the world, `application` is what runs on each client, `item` holds each monitored item to its promise.
 
 mod application;
@@ -14,6 +14,7 @@ pub mod fault;
 pub mod instruments;
 mod item;
 pub mod outcome;
+pub mod pubsub;
 mod run;
 mod site;
 pub mod text;
@@ -21,6 +22,7 @@ pub mod text;
 pub use fault::{Fault, FaultKind};
 pub use instruments::Instruments;
 pub use outcome::{HostOutcome, LineOutcome, LoadOutcome, Outcome, RunError};
+pub use pubsub::PubSub;
 pub use run::{Progress, run, run_with};
 
 use crate::host::Competitor;
@@ -40,6 +42,8 @@ pub struct Scenario {
     pub servers: Vec<Server>,
     /// Groups of equal clients.
     pub clients: Vec<Clients>,
+    /// Publishers, subscribers and brokers.
+    pub pubsub: PubSub,
     /// What goes wrong.
     pub faults: Vec<Fault>,
     /// Virtual time before counting, behind the moment at which all clients are connected.

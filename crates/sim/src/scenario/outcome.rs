@@ -1,6 +1,7 @@
 //! What comes of a scenario.
 
-use crate::publishing::Histogram;
+use crate::histogram::Histogram;
+use crate::pubsub::figures::{BrokerFigures, PublisherFigures, SubscriberFigures};
 use crate::violation::Violation;
 use core::time::Duration;
 
@@ -49,6 +50,46 @@ pub struct HostOutcome {
     pub cpu: Option<f64>,
 }
 
+/// A group of publishers.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PublisherOutcome {
+    /// Sums over the group. Messages and bytes are those while counting, everything else is of the whole simulation.
+    pub figures: PublisherFigures,
+    /// Processor seconds per second of the one that needs most; `None` without a machine.
+    pub cpu: Option<f64>,
+}
+
+/// A group of subscribers.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SubscriberOutcome {
+    /// Sums over the group. Values and times are those of the window, everything else is of the whole simulation.
+    pub figures: SubscriberFigures,
+    /// Values that were written in the window, for each subscriber of the group.
+    pub due: u64,
+    /// Processor seconds per second of all; `None` without a machine.
+    pub cpu: Option<f64>,
+}
+
+/// A broker.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct BrokerOutcome {
+    /// Messages received and sent are those while counting, everything else is of the whole simulation.
+    pub figures: BrokerFigures,
+    /// Processor seconds per second; `None` without a machine.
+    pub cpu: Option<f64>,
+}
+
+/// What came of the PubSub parts.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PubSubOutcome {
+    /// By broker.
+    pub brokers: Vec<BrokerOutcome>,
+    /// By group of publishers.
+    pub publishers: Vec<PublisherOutcome>,
+    /// By group of subscribers.
+    pub subscribers: Vec<SubscriberOutcome>,
+}
+
 /// What came of a scenario with one seed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Outcome {
@@ -60,6 +101,8 @@ pub struct Outcome {
     pub servers: Vec<HostOutcome>,
     /// By group of clients: their threads.
     pub clients: Vec<HostOutcome>,
+    /// Publishers, subscribers and brokers.
+    pub pubsub: PubSubOutcome,
     /// Virtual seconds that were counted.
     pub measured: f64,
     /// Virtual seconds in all.
@@ -85,6 +128,12 @@ pub enum RunError {
         "{0} of {1} clients have no session after {2:?} of virtual time: {3}. Check rate, loss and delay of their link"
     )]
     NoSession(usize, usize, Duration, String),
+    /// Not every subscriber got a value of each field.
+    #[error(
+        "{0} of {1} subscribers have no value of some fields after {2:?} of virtual time; the first is {3}. Check rate, loss and \
+         delay of its link, key_frame_count, and whether messages fit"
+    )]
+    NoValues(usize, usize, Duration, String),
     /// Things happen without end while virtual time stands still.
     #[error(
         "virtual time stands still {0:?} after the start: requests without a pause, to a server whose work takes no time, over a \

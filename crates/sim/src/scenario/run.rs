@@ -5,6 +5,7 @@ use super::build::{Built, build, invalid, start_server, target};
 use super::fault::{FaultKind, Which};
 use super::instruments::Instruments;
 use super::outcome::{HostOutcome, LineOutcome, LoadOutcome, Outcome, RunError};
+use super::pubsub::{self, PubSubReadings};
 use super::{Load, Pace, Scenario};
 use crate::ids::ClientId;
 use crate::network::LineId;
@@ -88,12 +89,17 @@ struct Readings {
     lines: Vec<Vec<[Counters; 2]>>,
     servers: Vec<Duration>,
     threads: Vec<Vec<Duration>>,
+    pubsub: PubSubReadings,
 }
 
 impl Running<'_> {
     fn run(&mut self) -> Result<Outcome, RunError> {
         let board = Rc::clone(&self.built.board);
         self.built.world.promise(move |_| board.broken.borrow().clone().map_or(Ok(()), Err));
+        if !self.scenario.pubsub.is_empty() {
+            let complaints = self.built.pubsub.complaints();
+            self.built.world.promise(move |_| complaints.borrow().clone().map_or(Ok(()), Err));
+        }
         self.connect()?;
         self.until(self.built.world.now().instant + self.scenario.warmup)?;
         let from = self.built.world.now().instant;
@@ -105,6 +111,7 @@ impl Running<'_> {
         for client in self.built.clients.iter().flatten() {
             self.built.world.client_mut(*client).application.window = (from, until);
         }
+        self.built.pubsub.set_window((from, until));
         self.plan_faults(from);
         let before = self.readings();
         self.until(until)?;
@@ -123,6 +130,7 @@ impl Running<'_> {
             self.built.world.client_mut(*client).application.is_leaving = true;
             self.built.world.with_client(*client, |client, _, now| client.disconnect(now.instant));
         }
+        self.built.pubsub.leave(&mut self.built.world);
         let limit = self.built.world.now().instant + limit;
         loop {
             let world = &self.built.world;
@@ -130,6 +138,7 @@ impl Running<'_> {
             let kept = servers.filter_map(|server| {
                 server.keeps().map(|what| format!("{} still keeps {what}", server.name()))
             });
+            let kept = kept.chain(self.built.pubsub.kept(world));
             let Some(kept) = kept.reduce(|first, _| first) else { return Ok(()) };
             let at = world.now().instant;
             if at >= limit {
@@ -160,10 +169,16 @@ impl Running<'_> {
         let limit = self.started + CONNECT_MAX;
         loop {
             let waiting: Vec<&Worker> = self.workers().filter(|worker| !worker.has_begun()).collect();
-            if waiting.is_empty() {
+            let (silent, first) = self.built.pubsub.waiting();
+            if waiting.is_empty() && silent == 0 {
                 return Ok(());
             }
-            if self.built.world.now().instant >= limit {
+            let is_late = self.built.world.now().instant >= limit;
+            if is_late && waiting.is_empty() {
+                let (all, first) = (self.built.pubsub.subscribers(), first.unwrap_or_default());
+                return Err(RunError::NoValues(silent, all, CONNECT_MAX, first));
+            }
+            if is_late {
                 let why = waiting.iter().find_map(|worker| worker.trouble.clone());
                 let all = self.built.starts.len();
                 let why = why.unwrap_or_else(|| "no answer".to_owned());
@@ -197,6 +212,7 @@ impl Running<'_> {
         }
         let world = &self.built.world;
         let over = self.built.sites.iter().find_map(|site| world.server(site.borrow().id).over_budget());
+        let over = over.or_else(|| self.built.pubsub.over_budget(world));
         if let Some(what) = over {
             return Err(Violation { at: world.now().instant, what: Broken::Scenario(what) }.into());
         }
@@ -226,6 +242,7 @@ impl Running<'_> {
                 .map(|site| site.borrow().groups.iter().map(|group| group.count).collect())
                 .collect();
             let stuck = self.workers().find_map(|worker| worker.is_stuck(last.get(worker.site)?));
+            let stuck = stuck.or_else(|| self.built.pubsub.is_stuck());
             let Some(stuck) = stuck else { return Ok(()) };
             let at = self.built.world.now().instant;
             if at >= limit {
@@ -247,7 +264,9 @@ impl Running<'_> {
                 let over = format!("{name} is over");
                 self.built.world.at(from + fault.at + fault.lasts, move |world| world.mark(&over));
             }
-            if fault.kind.is_of_server() {
+            if fault.kind.role().is_some() {
+                self.built.pubsub.plan(fault, from, &mut self.built.world);
+            } else if fault.kind.is_of_server() {
                 for (number, site) in self.sites_of(which) {
                     self.plan_server_fault(from + fault.at, fault.lasts, fault.kind, number, site);
                 }
@@ -336,6 +355,7 @@ impl Running<'_> {
         let world = &self.built.world;
         let line = |line: &LineId| world.network().line(*line);
         Readings {
+            pubsub: self.built.pubsub.readings(world),
             lines: self.built.lines.iter().map(|lines| lines.iter().map(line).collect()).collect(),
             servers: self.built.sites.iter().map(|site| world.server_used(site.borrow().id)).collect(),
             threads: self
@@ -364,6 +384,12 @@ impl Running<'_> {
                     HostOutcome { cpu: clients.host.map(|_| used.as_secs_f64() / seconds) }
                 })
                 .collect(),
+            pubsub: self.built.pubsub.outcome(
+                &self.scenario.pubsub,
+                &self.built.world,
+                (&before.pubsub, &after.pubsub),
+                seconds,
+            ),
             measured: seconds,
             simulated: self.built.world.now().instant.since(self.started).as_secs_f64(),
             events: self.built.world.events(),
@@ -470,10 +496,12 @@ fn plan_client_fault(
 /// Finds contradictions.
 fn check(scenario: &Scenario) -> Result<(), RunError> {
     let wrong = |key: String, problem: &str| Err(invalid(&key, &problem));
-    if scenario.servers.is_empty() {
+    // A plant may have PubSub only.
+    let has_pubsub = !scenario.pubsub.subscribers.is_empty();
+    if scenario.servers.is_empty() && !has_pubsub {
         return wrong("server".to_owned(), "there is no server: describe at least one");
     }
-    if scenario.clients.is_empty() {
+    if scenario.clients.is_empty() && !has_pubsub {
         return wrong("client".to_owned(), "there is no client: describe at least one");
     }
     if scenario.measured.is_zero() {
@@ -552,10 +580,17 @@ fn check(scenario: &Scenario) -> Result<(), RunError> {
     if items > MANY {
         return wrong("client".to_owned(), &format!("{items} monitored items are more than {MANY}"));
     }
+    pubsub::check(scenario)?;
     for (number, fault) in scenario.faults.iter().enumerate() {
         let key = |field: &str| format!("fault.{number}.{field}");
         let which = fault.kind.which();
-        let (known, count) = if fault.kind.is_of_server() {
+        let of_pubsub = pubsub::target(fault, scenario);
+        if let Some((_, Some(problem))) = of_pubsub {
+            return wrong(key("kind"), problem);
+        }
+        let (known, count) = if let Some((count, _)) = of_pubsub {
+            (count > 0, count)
+        } else if fault.kind.is_of_server() {
             (
                 scenario.servers.get(which.group).is_some(),
                 scenario.servers.get(which.group).map_or(0, |one| one.count),

@@ -1,6 +1,7 @@
 //! A scenario as the file that describes it (docs/simulator.md).
 
-use super::fault::{Fault, FaultKind};
+use super::fault::{Fault, Role};
+use super::pubsub;
 use super::{Clients, Lines, Load, Pace, Scenario, Server};
 use core::fmt::Write as _;
 use core::time::Duration;
@@ -48,6 +49,7 @@ pub fn to_toml(scenario: &Scenario, name: &str) -> String {
     for clients in &scenario.clients {
         out.clients(clients, scenario);
     }
+    pubsub::write(&mut out, scenario);
     out.faults(scenario);
     out.0
 }
@@ -60,7 +62,8 @@ pub fn faults_to_toml(scenario: &Scenario) -> String {
     out.0.trim_start().to_owned()
 }
 
-struct Text(String);
+/// A file that grows.
+pub(super) struct Text(String);
 
 impl Text {
     fn line(&mut self, line: &str) {
@@ -68,19 +71,34 @@ impl Text {
         self.0.push('\n');
     }
 
-    fn section(&mut self, name: &str) {
+    pub(super) fn section(&mut self, name: &str) {
         self.line("");
         self.line(name);
     }
 
-    fn number(&mut self, key: &str, value: impl core::fmt::Display) {
+    pub(super) fn number(&mut self, key: &str, value: impl core::fmt::Display) {
         // Writing into a String cannot fail.
         let _ = writeln!(self.0, "{key} = {value}");
     }
 
     /// Names have no line breaks; whatever else a basic string cannot have is escaped.
-    fn string(&mut self, key: &str, value: &str) {
-        let _ = write!(self.0, "{key} = \"");
+    pub(super) fn string(&mut self, key: &str, value: &str) {
+        let _ = write!(self.0, "{key} = ");
+        self.quoted(value);
+        self.line("");
+    }
+
+    pub(super) fn strings<'a>(&mut self, key: &str, values: impl Iterator<Item = &'a str>) {
+        let _ = write!(self.0, "{key} = [");
+        for (at, value) in values.enumerate() {
+            self.0.push_str(if at > 0 { ", " } else { "" });
+            self.quoted(value);
+        }
+        self.line("]");
+    }
+
+    fn quoted(&mut self, value: &str) {
+        self.0.push('"');
         for character in value.chars() {
             match character {
                 '"' | '\\' => {
@@ -93,14 +111,14 @@ impl Text {
                 character => self.0.push(character),
             }
         }
-        self.line("\"");
+        self.0.push('"');
     }
 
-    fn ms(&mut self, key: &str, span: Duration) {
+    pub(super) fn ms(&mut self, key: &str, span: Duration) {
         self.number(key, span.as_secs_f64() * 1e3);
     }
 
-    fn name_of<T>(&mut self, key: &str, all: &[T], at: Option<usize>, name: impl Fn(&T) -> &str) {
+    pub(super) fn name_of<T>(&mut self, key: &str, all: &[T], at: Option<usize>, name: impl Fn(&T) -> &str) {
         if let Some(one) = at.and_then(|at| all.get(at)) {
             self.string(key, name(one));
         }
@@ -167,7 +185,15 @@ impl Text {
             self.string("at", &span(*at));
             self.string("kind", kind.name());
             let which = kind.which();
-            if kind.is_of_server() {
+            let parts = &scenario.pubsub;
+            if let Some(role) = kind.role() {
+                let (key, group) = (role.name(), Some(which.group));
+                match role {
+                    Role::Broker => self.name_of(key, &parts.brokers, group, |one| &one.name),
+                    Role::Publisher => self.name_of(key, &parts.publishers, group, |one| &one.name),
+                    Role::Subscriber => self.name_of(key, &parts.subscribers, group, |one| &one.name),
+                }
+            } else if kind.is_of_server() {
                 self.name_of("server", &scenario.servers, Some(which.group), |server| &server.name);
             } else {
                 self.name_of("client", &scenario.clients, Some(which.group), |clients| &clients.name);
@@ -178,8 +204,8 @@ impl Text {
             if kind.lasts() {
                 self.string("for", &span(*lasts));
             }
-            if let FaultKind::ServerClock(_, nanos) | FaultKind::ClientClock(_, nanos) = kind {
-                self.string("offset", &format!("{}s", *nanos as f64 / 1e9));
+            if let Some(nanos) = kind.offset() {
+                self.string("offset", &format!("{}s", nanos as f64 / 1e9));
             }
         }
     }

@@ -8,13 +8,15 @@
 
 mod events;
 mod messages;
+mod mqtt;
 
 use crate::host::machine::{Owner, Ran};
-use crate::ids::{ClientId, MachineId, ServerId};
+use crate::ids::{ClientId, HostId, MachineId, NodeId, ServerId};
 use crate::network::{End, LinkId, Side};
 use core::fmt::Write as _;
 use events::Events;
-use messages::Messages;
+use messages::{Message, Messages};
+use mqtt::Packets;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use taktwerk_types::Instant;
@@ -25,6 +27,7 @@ enum Process {
     Machine(MachineId),
     Server(ServerId),
     Client(ClientId),
+    Node(NodeId),
     /// The threads that clients share.
     ClientThreads,
     /// What a scenario does.
@@ -40,21 +43,53 @@ pub(crate) enum Track {
     Shard(ServerId, u32),
     /// A thread of clients.
     Clients(u32),
+    /// A publisher, subscriber or broker.
+    Node(NodeId),
     /// One end of a connection.
     Connection(End),
+    /// What a publisher or subscriber sends or receives without a connection.
+    Datagrams(NodeId),
     /// Faults and other marks.
     Marks,
 }
 
-/// Who has the ends of a connection.
-pub(crate) type Hosts = (ClientId, ServerId);
+/// Who has the ends of a connection: the one that opened it first.
+pub(crate) type Hosts = [HostId; 2];
+
+/// Finds messages in what is sent.
+#[derive(Debug)]
+enum Parser {
+    OpcUa(Box<Messages>),
+    Mqtt(Packets),
+}
+
+impl Parser {
+    fn feed(&mut self, bytes: &[u8], found: &mut dyn FnMut(Message)) {
+        match self {
+            Self::OpcUa(messages) => messages.feed(bytes, found),
+            Self::Mqtt(packets) => packets.feed(bytes, found),
+        }
+    }
+}
 
 /// Messages of one direction that have been sent and not been read.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Direction {
-    messages: Messages,
+    messages: Parser,
     read: u64,
     under_way: VecDeque<UnderWay>,
+}
+
+impl Direction {
+    fn both(hosts: Hosts) -> [Self; 2] {
+        hosts.map(|_| {
+            let messages = match hosts {
+                [_, HostId::Node(_)] => Parser::Mqtt(Packets::default()),
+                _ => Parser::OpcUa(Box::default()),
+            };
+            Self { messages, read: 0, under_way: VecDeque::new() }
+        })
+    }
 }
 
 #[derive(Debug)]
@@ -75,6 +110,7 @@ pub struct Trace {
     machines: BTreeMap<MachineId, Box<str>>,
     servers: BTreeMap<ServerId, Box<str>>,
     clients: BTreeMap<ClientId, Box<str>>,
+    nodes: BTreeMap<NodeId, Box<str>>,
     /// Slices that have begun and not ended.
     open: BTreeMap<Track, u32>,
     links: BTreeMap<LinkId, [Direction; 2]>,
@@ -94,6 +130,7 @@ impl Trace {
             machines: BTreeMap::new(),
             servers: BTreeMap::new(),
             clients: BTreeMap::new(),
+            nodes: BTreeMap::new(),
             open: BTreeMap::new(),
             links: BTreeMap::new(),
             last_process: 0,
@@ -123,6 +160,10 @@ impl Trace {
 
     pub(crate) fn name_client(&mut self, id: ClientId, name: &str) {
         self.clients.insert(id, name.into());
+    }
+
+    pub(crate) fn name_node(&mut self, id: NodeId, name: &str) {
+        self.nodes.insert(id, name.into());
     }
 
     /// Something that is no part of any host: a fault, a broken promise.
@@ -169,6 +210,7 @@ impl Trace {
                 format!("{}, {kind}, worker {slot}", self.server_name(ServerId(server)))
             }
             Owner::Clients(number) => format!("clients, thread {number}"),
+            Owner::Node { node, .. } => self.node_name(NodeId(node)).to_owned(),
             Owner::Competitor(number) => format!("other program {number}"),
         };
         let thread = self.thread_of(Track::Core(ran.machine, ran.core));
@@ -179,11 +221,12 @@ impl Trace {
 
     /// An end has handed bytes to the network.
     pub(crate) fn sent(&mut self, end: End, hosts: Hosts, bytes: &[u8], now: Instant) {
-        let direction = &mut self.links.entry(end.link).or_default()[end.side as usize];
+        let both = self.links.entry(end.link).or_insert_with(|| Direction::both(hosts));
+        let direction = &mut both[end.side as usize];
         let before = direction.under_way.len();
         let under_way = &mut direction.under_way;
         direction.messages.feed(bytes, &mut |message| {
-            let messages::Message { end, name, len } = message;
+            let Message { end, name, len } = message;
             under_way.push_back(UnderWay { end, sent: now, name, len });
         });
         let complete = direction.under_way.iter().skip(before);
@@ -195,7 +238,8 @@ impl Trace {
     /// An end has taken bytes from the network.
     pub(crate) fn received(&mut self, end: End, hosts: Hosts, len: usize, now: Instant) {
         let peer = End { side: end.side.other(), ..end };
-        let direction = &mut self.links.entry(end.link).or_default()[peer.side as usize];
+        let both = self.links.entry(end.link).or_insert_with(|| Direction::both(hosts));
+        let direction = &mut both[peer.side as usize];
         direction.read += len as u64;
         let read = direction.read;
         let count = direction.under_way.iter().take_while(|message| message.end <= read).count();
@@ -207,6 +251,27 @@ impl Trace {
             self.last_flow += 1;
             self.events.flow(self.last_flow, message.name, message.len, (from, message.sent), (to, now));
         }
+    }
+
+    /// A publisher has put a datagram on its line.
+    pub(crate) fn datagram_sent(&mut self, from: NodeId, len: usize, now: Instant) {
+        let thread = self.thread(Track::Datagrams(from), Process::Node(from));
+        self.events.slice(thread, now, now, "send a NetworkMessage", Some(len));
+    }
+
+    /// A subscriber's socket has got a datagram.
+    pub(crate) fn datagram_arrived(
+        &mut self,
+        (from, sent): (NodeId, Instant),
+        to: NodeId,
+        len: usize,
+        now: Instant,
+    ) {
+        let sender = self.thread(Track::Datagrams(from), Process::Node(from));
+        let receiver = self.thread(Track::Datagrams(to), Process::Node(to));
+        self.events.slice(receiver, now, now, "receive a NetworkMessage", Some(len));
+        self.last_flow += 1;
+        self.events.flow(self.last_flow, "NetworkMessage", len as u64, (sender, sent), (receiver, now));
     }
 
     /// A connection is no more. What was under way on it never arrives.
@@ -223,10 +288,15 @@ impl Trace {
         self.servers.get(&id).map_or("server", |name| name)
     }
 
-    fn connection(&mut self, end: End, (client, server): Hosts) -> (u32, u32) {
-        let process = match end.side {
-            Side::Client => Process::Client(client),
-            Side::Server => Process::Server(server),
+    fn node_name(&self, id: NodeId) -> &str {
+        self.nodes.get(&id).map_or("node", |name| name)
+    }
+
+    fn connection(&mut self, end: End, hosts: Hosts) -> (u32, u32) {
+        let process = match hosts[end.side as usize] {
+            HostId::Client(id) => Process::Client(id),
+            HostId::Server(id) => Process::Server(id),
+            HostId::Node(id) => Process::Node(id),
         };
         self.thread(Track::Connection(end), process)
     }
@@ -236,6 +306,7 @@ impl Trace {
             Track::Core(machine, _) => Process::Machine(machine),
             Track::Shard(server, _) => Process::Server(server),
             Track::Clients(_) => Process::ClientThreads,
+            Track::Node(id) | Track::Datagrams(id) => Process::Node(id),
             // Connections are known by the first message.
             Track::Connection(_) | Track::Marks => Process::Scenario,
         };
@@ -255,6 +326,8 @@ impl Trace {
             Track::Core(_, core) => write!(name, "core {core}"),
             Track::Shard(_, shard) => write!(name, "shard {shard}"),
             Track::Clients(number) => write!(name, "thread {number}"),
+            Track::Node(_) => write!(name, "thread"),
+            Track::Datagrams(_) => write!(name, "datagrams"),
             Track::Connection(end) => write!(name, "connection {}", end.link.number()),
             Track::Marks => write!(name, "faults"),
         };
@@ -278,6 +351,7 @@ impl Trace {
             Process::Client(id) => {
                 self.clients.get(&id).map_or_else(|| format!("client {}", id.0), |name| name.to_string())
             }
+            Process::Node(id) => self.node_name(id).to_owned(),
             Process::ClientThreads => "threads of clients".to_owned(),
             Process::Scenario => "scenario".to_owned(),
         };

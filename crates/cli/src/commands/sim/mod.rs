@@ -26,7 +26,8 @@ use taktwerk_sim::scenario::RunError;
 /// Behind the examples of `--help`.
 const EXPLAINED: &str = "\
 The file:
-  [[host]], [[link]], [[server]], [[client]] and [[fault]] describe a plant (docs/simulator.md).
+  [[host]], [[link]], [[server]], [[client]], [[publisher]], [[subscriber]], [[broker]] and [[fault]] describe a plant
+  (docs/simulator.md).
   Scenarios of `taktwerk lab run` and plants of `taktwerk size` and `taktwerk tune` work too.
 
 Exit codes:

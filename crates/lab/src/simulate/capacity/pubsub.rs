@@ -1,0 +1,79 @@
+//! The same for publishers and subscribers.
+
+use taktwerk_netem::profile::rate_text;
+use taktwerk_sim::scenario::pubsub::{Publishers, Transport};
+use taktwerk_sim::scenario::{Lines, Scenario};
+
+/// Bytes of a NetworkMessage with one DataSetMessage and its IP and UDP headers at least.
+const MESSAGE: f64 = 60.0;
+
+/// A link that cannot carry what publishers send over one of its lines, beside what clients ask for.
+pub(super) fn problem(scenario: &Scenario, at: usize, clients: f64, key: String) -> Option<(String, String)> {
+    let link = scenario.links.get(at)?;
+    let (up, down) = needs(scenario, at, link.lines);
+    if up + down == 0.0 {
+        return None;
+    }
+    let (up_rate, down_rate) = (link.profile.up.usable_rate(), link.profile.down.usable_rate());
+    let over = if link.is_half_duplex {
+        // Who listens on one medium may have heard what was sent there.
+        [(up.max(down) + clients, up_rate, "in both directions"), (0.0, None, "")]
+    } else {
+        [(up, up_rate, "from publishers"), (down + clients, down_rate, "to subscribers and clients")]
+    };
+    let known = over.into_iter().filter_map(|(needs, rate, direction)| Some((needs, rate?, direction)));
+    let (needs, rate, direction) = known.into_iter().find(|(needs, rate, _)| needs > rate)?;
+    let [needs, rate] = [needs, rate].map(|bits| rate_text(Some(bits)));
+    let problem = format!(
+        "link {:?} carries {rate} {direction}, and at least {needs} are sent. Raise the rate, publish less often, send fewer \
+         signals, or write lines = \"per-client\" if each has a line of its own",
+        link.name
+    );
+    Some((key, problem))
+}
+
+/// Bits per second that a publisher sends at least.
+fn of_one(publishers: &Publishers) -> f64 {
+    let interval = publishers.publishing_interval.as_secs_f64().max(1e-9);
+    let values = publishers.signals.iter().map(|signals| {
+        // Key frames have all fields; between them, only what has changed is sent.
+        let keys = 1.0 / (interval * f64::from(publishers.key_frame_count.max(1)));
+        let changes = 1.0 / signals.period.as_secs_f64();
+        let changes = if changes.is_finite() { changes } else { 0.0 };
+        let sent = if publishers.key_frame_count <= 1 { keys } else { keys.max(changes.min(1.0 / interval)) };
+        f64::from(signals.count) * sent * signals.value_len as f64
+    });
+    let messages = MESSAGE / (interval * f64::from(publishers.key_frame_count.max(1)));
+    (values.sum::<f64>() + messages) * 8.0
+}
+
+/// Bits per second at least from publishers and to subscribers over one line of a link.
+fn needs(scenario: &Scenario, link: usize, lines: Lines) -> (f64, f64) {
+    let parts = &scenario.pubsub;
+    let (mut up, mut down) = (0.0, 0.0);
+    for (group, publishers) in parts.publishers.iter().enumerate() {
+        let each = of_one(publishers);
+        let listening = || parts.subscribers.iter().filter(|one| one.publishers.contains(&group));
+        if publishers.link == Some(link) {
+            let count = if lines == Lines::One { f64::from(publishers.count) } else { 1.0 };
+            let copies: f64 = match publishers.transport {
+                Transport::Unicast => listening().map(|one| f64::from(one.count)).sum(),
+                _ => 1.0,
+            };
+            up += each * count * copies;
+        }
+        let mut is_heard = false;
+        for subscribers in listening().filter(|one| one.link == Some(link)) {
+            let all = each * f64::from(publishers.count);
+            let count = if lines == Lines::PerClient { 1.0 } else { f64::from(subscribers.count) };
+            let is_shared = publishers.transport == Transport::Multicast && lines != Lines::PerClient;
+            down += match (is_shared, core::mem::replace(&mut is_heard, true)) {
+                // One copy for all who listen on the line.
+                (true, true) => 0.0,
+                (true, false) => all,
+                (false, _) => all * count,
+            };
+        }
+    }
+    (up, down)
+}

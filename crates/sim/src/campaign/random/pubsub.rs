@@ -1,0 +1,197 @@
+//! Publishers, subscribers and brokers at random.
+
+use super::{Random, lan, ms};
+use crate::scenario::fault::{NodeFault, Role, Which};
+use crate::scenario::pubsub::{
+    Broker, BrokerLimits, Encoding, PubSub, Publishers, Quality, SecurityMode, Subscribers, Transport,
+};
+use crate::scenario::{Fault, FaultKind, Lines, Link, Signals};
+use core::time::Duration;
+
+impl Random {
+    /// Parts on these hosts, and the link that they use, if it is one of their own.
+    pub(super) fn pubsub(&mut self, hosts: usize, links: &mut Vec<Link>, clients_bits: f64) -> PubSub {
+        let brokers = self.small(3);
+        let brokers: Vec<Broker> = (0..brokers).map(|at| self.broker(at, hosts)).collect();
+        let mut publishers: Vec<Publishers> = Vec::new();
+        for at in 0..1 + self.below(3) {
+            publishers.push(self.publishers(at, hosts, brokers.len()));
+        }
+        let mut subscribers = Vec::new();
+        for at in 0..1 + self.below(3) {
+            let first = self.index(publishers.len());
+            subscribers.push(self.subscribers(at, first, hosts, &publishers));
+        }
+        let mut pubsub = PubSub { brokers, publishers, subscribers };
+        let link = self.link_for(&pubsub, links, clients_bits);
+        for publishers in &mut pubsub.publishers {
+            publishers.link = self.chance(1, 2).then_some(link);
+        }
+        for subscribers in &mut pubsub.subscribers {
+            subscribers.link = self.chance(4, 5).then_some(link);
+        }
+        pubsub
+    }
+
+    fn broker(&mut self, at: u32, hosts: usize) -> Broker {
+        let queue = self.one_of(&[3, 20, 100, 1_000], 1_000);
+        let in_flight = self.one_of(&[1, 5, 20], 20);
+        Broker {
+            name: format!("broker-{at}"),
+            host: self.host(hosts),
+            limits: BrokerLimits { queue, in_flight },
+            keep_alive: Duration::from_secs(self.one_of(&[1, 2, 10], 10)),
+        }
+    }
+
+    fn quality(&mut self) -> Quality {
+        if self.chance(2, 3) { Quality::AtLeastOnce } else { Quality::AtMostOnce }
+    }
+
+    fn publishers(&mut self, at: u64, hosts: usize, brokers: usize) -> Publishers {
+        let transport = if brokers > 0 && self.chance(1, 2) {
+            Transport::Broker(self.index(brokers), self.quality())
+        } else if self.chance(2, 3) {
+            Transport::Multicast
+        } else {
+            Transport::Unicast
+        };
+        let over_broker = matches!(transport, Transport::Broker(..));
+        let encoding = if over_broker && self.chance(1, 2) { Encoding::Json } else { Encoding::Uadp };
+        let signals = (0..1 + self.below(2)).map(|_| {
+            let period = self.one_of(&[10, 20, 50, 100, 333, 0], 50);
+            let value_len = self.one_of(&[4, 8, 8, 20, 300], 8);
+            Signals { count: 1 + self.small(30), period: ms(period), value_len }
+        });
+        let signals = signals.collect();
+        let is_secured = encoding == Encoding::Uadp && self.chance(1, 2);
+        let secured = [SecurityMode::Sign, SecurityMode::SignAndEncrypt];
+        let security =
+            if is_secured { self.one_of(&secured, SecurityMode::Sign) } else { SecurityMode::None };
+        let interval = ms(self.one_of(&[10, 20, 50, 100, 250, 1_000], 100));
+        Publishers {
+            name: format!("publisher-{at}"),
+            count: 1 + self.small(4) / 2,
+            link: None,
+            host: self.host(hosts),
+            transport,
+            encoding,
+            publishing_interval: interval,
+            keep_alive_time: self.chance(1, 3).then(|| interval * (1 + self.small(20))),
+            key_frame_count: self.one_of(&[1, 1, 3, 10], 1),
+            fields: self.chance(1, 2).then(|| 1 + self.small(10)),
+            security,
+            key_lifetime: ms(self.one_of(&[500, 2_000, 60_000, 3_600_000], 3_600_000)),
+            signals,
+        }
+    }
+
+    fn subscribers(&mut self, at: u64, first: usize, hosts: usize, all: &[Publishers]) -> Subscribers {
+        let one = all.get(first);
+        let over = |publishers: Option<&Publishers>| {
+            publishers.map(|publishers| {
+                let broker = match publishers.transport {
+                    Transport::Broker(broker, _) => Some(broker),
+                    _ => None,
+                };
+                (broker, publishers.encoding)
+            })
+        };
+        // Others that one subscriber can listen to as well.
+        let mut publishers = vec![first];
+        for other in (0..all.len()).filter(|other| *other != first) {
+            if over(all.get(other)) == over(one) && self.chance(1, 2) {
+                publishers.push(other);
+            }
+        }
+        let over_broker = over(one).is_some_and(|(broker, _)| broker.is_some());
+        let keep_alive = one.map_or(ms(100), Publishers::keep_alive);
+        Subscribers {
+            name: format!("subscriber-{at}"),
+            count: 1 + self.small(3),
+            publishers,
+            link: None,
+            host: self.host(hosts),
+            quality: (over_broker && self.chance(1, 4)).then(|| self.quality()),
+            timeout: self.chance(1, 3).then(|| keep_alive * (1 + self.small(5))),
+        }
+    }
+
+    /// One that the clients use, if it can carry this too, or another one.
+    fn link_for(&mut self, pubsub: &PubSub, links: &mut Vec<Link>, clients_bits: f64) -> usize {
+        let need = clients_bits + bits(pubsub);
+        let at = self.index(links.len().max(1));
+        if let Some(link) = links.get(at)
+            && link.profile.down.usable_rate().is_none_or(|rate| rate > 3.0 * need)
+            && self.chance(1, 2)
+        {
+            return at;
+        }
+        let rates = [10u32, 100, 1_000];
+        let rate = rates.into_iter().find(|rate| f64::from(*rate) * 1e6 > 3.0 * need).unwrap_or(10_000);
+        let delay = self.one_of(&[0, 1, 5, 50], 1);
+        let jitter =
+            if self.chance(1, 3) { format!(",jitter={}ms", 1 + self.below(20)) } else { String::new() };
+        let loss = if self.chance(1, 2) { format!(",loss={}%", 1 + self.below(10)) } else { String::new() };
+        let text = format!("rate={rate}mbit,delay={delay}ms{jitter}{loss}");
+        let lines = self.one_of(&[Lines::One, Lines::PerServer, Lines::PerClient], Lines::One);
+        links.push(Link {
+            name: "field-bus".to_owned(),
+            profile: text.parse().unwrap_or_else(|_| lan()),
+            is_half_duplex: self.chance(1, 6),
+            lines,
+        });
+        links.len() - 1
+    }
+
+    pub(super) fn pubsub_fault(&mut self, pubsub: &PubSub, measured: Duration) -> Option<Fault> {
+        let at = ms(self.below(u64::try_from(measured.as_millis()).unwrap_or(1)));
+        let lasts = ms(if self.chance(1, 3) { 1 + self.below(100) } else { 100 + self.below(10_000) });
+        let roles = [Role::Publisher, Role::Subscriber, Role::Subscriber, Role::Broker];
+        let role = self.one_of(&roles, Role::Publisher);
+        let groups = match role {
+            Role::Publisher => pubsub.publishers.iter().map(|one| one.count).collect::<Vec<_>>(),
+            Role::Subscriber => pubsub.subscribers.iter().map(|one| one.count).collect(),
+            Role::Broker => pubsub.brokers.iter().map(|_| 1).collect(),
+        };
+        let group = self.index(groups.len());
+        let count = *groups.get(group)?;
+        let which = Which { group, number: self.chance(1, 2).then(|| self.small(count.into())) };
+        let publishers = match role {
+            Role::Publisher => pubsub.publishers.get(group),
+            Role::Subscriber => {
+                let first = pubsub.subscribers.get(group).and_then(|one| one.publishers.first());
+                first.and_then(|at| pubsub.publishers.get(*at))
+            }
+            Role::Broker => None,
+        };
+        let has_connection = publishers.is_some_and(|one| matches!(one.transport, Transport::Broker(..)));
+        let offset = i64::try_from(1 + self.below(86_400)).unwrap_or(1) * 1_000_000_000;
+        let what = match (role, self.below(6)) {
+            (Role::Broker, 0 | 1) => NodeFault::Storm,
+            (Role::Broker, 2 | 3) | (_, 0) => NodeFault::Crash,
+            (Role::Broker, _) | (_, 1) => NodeFault::Restart,
+            (_, 2) => NodeFault::Partition,
+            (_, 3) if has_connection => NodeFault::Cut,
+            (Role::Subscriber, 4) => NodeFault::SlowReader,
+            (_, 5) => NodeFault::Clock(if self.chance(1, 2) { offset } else { -offset }),
+            _ => NodeFault::Partition,
+        };
+        let kind = FaultKind::Node(role, which, what);
+        Some(Fault { at, lasts: if kind.lasts() { lasts } else { Duration::ZERO }, kind })
+    }
+}
+
+/// Bits per second that publishers send at most, to all their subscribers.
+fn bits(pubsub: &PubSub) -> f64 {
+    let mut sum = 0.0;
+    for (at, publishers) in pubsub.publishers.iter().enumerate() {
+        let each = |signals: &Signals| f64::from(signals.count) * (signals.value_len as f64 * 2.0 + 60.0);
+        let cycle: f64 = publishers.signals.iter().map(each).sum::<f64>() + 200.0;
+        let listening = pubsub.subscribers.iter().filter(|one| one.publishers.contains(&at));
+        let copies: f64 = 1.0 + listening.map(|one| f64::from(one.count)).sum::<f64>();
+        let rate = f64::from(publishers.count) / publishers.publishing_interval.as_secs_f64().max(1e-3);
+        sum += cycle * 8.0 * rate * copies;
+    }
+    sum
+}

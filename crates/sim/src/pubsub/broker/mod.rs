@@ -1,0 +1,437 @@
+//! An MQTT 3.1.1 broker without sockets: connections, sessions, retained messages, fan-out by topic filters.
+//!
+//! Quality of service 0 and 1 (§4.3): messages with 1 are kept for clients that are away and have a session, up to the limit
+//! of their queue; beyond it new ones are dropped and counted. What was sent and not acknowledged is repeated with DUP when
+//! the client has come back, before anything else. Messages of a client are in the order in which they came.
+//!
+//! There are no users, wills, shared subscriptions and no quality of service 2, which is granted as 1.
+
+mod client;
+
+use self::client::Client;
+use super::figures::BrokerFigures;
+use super::output::Effort;
+use super::session::PACKET_MAX;
+use bytes::{Bytes, BytesMut};
+use core::cell::RefCell;
+use core::time::Duration;
+use rumqttc::{
+    ConnAck, Connect, ConnectReturnCode, Packet, PubAck, Publish, QoS, SubAck, Subscribe,
+    SubscribeReasonCode, UnsubAck, matches, valid_filter, valid_topic,
+};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
+use taktwerk_types::Instant;
+
+use crate::network::LinkId;
+
+/// How long a connection may stay without CONNECT (§3.1).
+const GREETING: Duration = Duration::from_secs(10);
+
+/// Limits of a broker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BrokerLimits {
+    /// Messages that wait for one client.
+    pub queue: usize,
+    /// Messages with quality of service 1 that were sent to one client and not acknowledged.
+    pub in_flight: u16,
+}
+
+impl Default for BrokerLimits {
+    /// Those of common brokers.
+    fn default() -> Self {
+        Self { queue: 1_000, in_flight: 20 }
+    }
+}
+
+/// A message as the broker keeps it.
+#[derive(Debug, Clone)]
+pub(super) struct Message {
+    pub(super) topic: Rc<str>,
+    pub(super) payload: Bytes,
+    pub(super) qos: QoS,
+    pub(super) retain: bool,
+}
+
+#[derive(Debug)]
+struct Connection {
+    input: BytesMut,
+    output: Vec<u8>,
+    /// Whose it is, after CONNECT.
+    name: Option<String>,
+    /// One and a half times what the client has promised (§3.1.2.10).
+    patience: Option<Duration>,
+    deadline: Option<Instant>,
+    is_blocked: bool,
+}
+
+/// A broker.
+#[derive(Debug)]
+pub(crate) struct Broker {
+    limits: BrokerLimits,
+    connections: BTreeMap<LinkId, Connection>,
+    deadlines: BTreeSet<(Instant, LinkId)>,
+    clients: BTreeMap<String, Client>,
+    retained: BTreeMap<Rc<str>, Message>,
+    /// Who gets what is published to a topic; forgotten when subscriptions change.
+    routes: BTreeMap<Rc<str>, Rc<[(String, QoS)]>>,
+    closing: VecDeque<LinkId>,
+    /// Connections with bytes to be sent whose sockets take them.
+    ready: BTreeSet<LinkId>,
+    packets: BytesMut,
+    figures: Rc<RefCell<BrokerFigures>>,
+    effort: Effort,
+}
+
+impl Broker {
+    pub(crate) fn new(limits: BrokerLimits, figures: Rc<RefCell<BrokerFigures>>) -> Self {
+        figures.borrow_mut().lives += 1;
+        Self {
+            limits,
+            connections: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+            clients: BTreeMap::new(),
+            retained: BTreeMap::new(),
+            routes: BTreeMap::new(),
+            closing: VecDeque::new(),
+            ready: BTreeSet::new(),
+            packets: BytesMut::new(),
+            figures,
+            effort: Effort::default(),
+        }
+    }
+
+    pub(crate) fn take_effort(&mut self) -> Effort {
+        core::mem::take(&mut self.effort)
+    }
+
+    // ---- connections
+
+    pub(crate) fn accepted(&mut self, link: LinkId, now: Instant) {
+        let deadline = Some(now + GREETING);
+        self.connections.insert(
+            link,
+            Connection {
+                input: BytesMut::new(),
+                output: Vec::new(),
+                name: None,
+                patience: None,
+                deadline,
+                is_blocked: false,
+            },
+        );
+        self.deadlines.insert((now + GREETING, link));
+    }
+
+    pub(crate) fn closed(&mut self, link: LinkId) {
+        self.ready.remove(&link);
+        let Some(connection) = self.connections.remove(&link) else { return };
+        if let Some(at) = connection.deadline {
+            self.deadlines.remove(&(at, link));
+        }
+        let Some(name) = connection.name else { return };
+        let Some(client) = self.clients.get_mut(&name).filter(|client| client.link == Some(link)) else {
+            return;
+        };
+        client.disconnect();
+        if client.is_clean {
+            self.clients.remove(&name);
+            self.routes.clear();
+        }
+    }
+
+    /// The driver has to close this connection.
+    pub(crate) fn poll_close(&mut self) -> Option<LinkId> {
+        let link = self.closing.pop_front()?;
+        self.closed(link);
+        Some(link)
+    }
+
+    fn close(&mut self, link: LinkId) {
+        if !self.closing.contains(&link) {
+            self.closing.push_back(link);
+        }
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        self.deadlines.first().map(|(at, _)| *at)
+    }
+
+    /// Clients that are silent for too long are disconnected.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        while let Some((at, link)) = self.deadlines.first().copied()
+            && at <= now
+        {
+            self.deadlines.pop_first();
+            if let Some(connection) = self.connections.get_mut(&link) {
+                connection.deadline = None;
+                self.figures.borrow_mut().silent += 1;
+                self.close(link);
+            }
+        }
+    }
+
+    /// Bytes for a connection. [`Self::transmitted`] follows when some were taken.
+    pub(crate) fn transmit(&mut self, link: LinkId) -> Option<&mut Vec<u8>> {
+        self.connections.get_mut(&link).map(|connection| &mut connection.output)
+    }
+
+    /// The next connection that has bytes to send and can.
+    pub(crate) fn next_ready(&mut self) -> Option<LinkId> {
+        while let Some(link) = self.ready.first().copied() {
+            if self.connections.get(&link).is_some_and(|connection| !connection.output.is_empty()) {
+                return Some(link);
+            }
+            self.ready.remove(&link);
+        }
+        None
+    }
+
+    /// A socket takes no more bytes, or takes them again.
+    pub(crate) fn set_blocked(&mut self, link: LinkId, is_blocked: bool) {
+        if let Some(connection) = self.connections.get_mut(&link) {
+            connection.is_blocked = is_blocked;
+            if is_blocked {
+                self.ready.remove(&link);
+            } else {
+                self.ready.insert(link);
+            }
+        }
+    }
+
+    /// A socket has taken bytes: what waits for the client can follow.
+    pub(crate) fn transmitted(&mut self, link: LinkId) {
+        if let Some(name) = self.connections.get(&link).and_then(|connection| connection.name.clone()) {
+            self.pump(&name);
+        }
+    }
+
+    /// Connections that there are.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// Takes bytes of a connection.
+    pub(crate) fn receive(&mut self, link: LinkId, bytes: &[u8], now: Instant) {
+        self.effort.took(bytes.len());
+        let Some(connection) = self.connections.get_mut(&link) else { return };
+        connection.input.extend_from_slice(bytes);
+        loop {
+            let Some(connection) = self.connections.get_mut(&link).filter(|_| !self.closing.contains(&link))
+            else {
+                return;
+            };
+            match Packet::read(&mut connection.input, PACKET_MAX) {
+                Ok(packet) => {
+                    self.effort.server.chunks_received += 1;
+                    self.take(link, packet, now);
+                }
+                Err(rumqttc::Error::InsufficientBytes(_)) => break,
+                Err(_) => return self.close(link),
+            }
+        }
+        self.heard(link, now);
+    }
+
+    fn heard(&mut self, link: LinkId, now: Instant) {
+        let Some(connection) = self.connections.get_mut(&link) else { return };
+        let Some(patience) = connection.patience else { return };
+        if let Some(at) = connection.deadline.replace(now + patience) {
+            self.deadlines.remove(&(at, link));
+        }
+        self.deadlines.insert((now + patience, link));
+    }
+
+    fn take(&mut self, link: LinkId, packet: Packet, now: Instant) {
+        let name = self.connections.get(&link).and_then(|connection| connection.name.clone());
+        match (packet, name) {
+            (Packet::Connect(connect), None) => self.connect(link, &connect, now),
+            (Packet::Publish(publish), Some(_)) => self.publish(link, publish),
+            (Packet::PubAck(answer), Some(name)) => {
+                if let Some(client) = self.clients.get_mut(&name) {
+                    client.acknowledged(answer.pkid);
+                }
+                self.pump(&name);
+            }
+            (Packet::Subscribe(subscribe), Some(name)) => self.subscribe(link, &name, subscribe),
+            (Packet::Unsubscribe(unsubscribe), Some(name)) => {
+                if let Some(client) = self.clients.get_mut(&name) {
+                    client.filters.retain(|(filter, _)| !unsubscribe.topics.contains(filter));
+                    self.routes.clear();
+                }
+                self.write(link, &Packet::UnsubAck(UnsubAck::new(unsubscribe.pkid)));
+            }
+            (Packet::PingReq, Some(_)) => self.write(link, &Packet::PingResp),
+            // A second CONNECT, something before it, or what only brokers send (§3.1).
+            _ => self.close(link),
+        }
+    }
+
+    fn connect(&mut self, link: LinkId, connect: &Connect, now: Instant) {
+        let name = connect.client_id.clone();
+        if let Some(known) = self.clients.get_mut(&name)
+            && let Some(old) = known.link.take()
+        {
+            // Another connection of the same client takes over (§3.1.4).
+            known.disconnect();
+            self.close(old);
+        }
+        if connect.clean_session {
+            self.clients.remove(&name);
+            self.routes.clear();
+        }
+        let session_present = self.clients.contains_key(&name);
+        let client = self.clients.entry(name.clone()).or_default();
+        client.is_clean = connect.clean_session;
+        client.link = Some(link);
+        if let Some(connection) = self.connections.get_mut(&link) {
+            connection.name = Some(name.clone());
+            let keep_alive = Duration::from_secs(connect.keep_alive.into());
+            connection.patience = Some(keep_alive * 3 / 2).filter(|patience| !patience.is_zero());
+            if let Some(at) = connection.deadline.take() {
+                self.deadlines.remove(&(at, link));
+            }
+        }
+        self.heard(link, now);
+        let answer = ConnAck { session_present, code: ConnectReturnCode::Success };
+        self.write(link, &Packet::ConnAck(answer));
+        self.pump(&name);
+    }
+
+    fn subscribe(&mut self, link: LinkId, name: &str, subscribe: Subscribe) {
+        let mut codes = Vec::new();
+        let mut granted = Vec::new();
+        for filter in subscribe.filters {
+            if !valid_filter(&filter.path) {
+                codes.push(SubscribeReasonCode::Failure);
+                continue;
+            }
+            let qos = least(filter.qos, QoS::AtLeastOnce);
+            codes.push(SubscribeReasonCode::Success(qos));
+            granted.push((filter.path, qos));
+        }
+        self.write(link, &Packet::SubAck(SubAck::new(subscribe.pkid, codes)));
+        self.routes.clear();
+        for (filter, qos) in granted {
+            let found = self.retained.values().filter(|message| matches(&message.topic, &filter));
+            let found: Vec<Message> =
+                found.map(|message| Message { qos: least(message.qos, qos), ..message.clone() }).collect();
+            if let Some(client) = self.clients.get_mut(name) {
+                client.filters.retain(|(known, _)| *known != filter);
+                client.filters.push((filter, qos));
+            }
+            found.into_iter().for_each(|message| self.enqueue(name, message));
+        }
+        self.pump(name);
+    }
+
+    // ---- messages
+
+    fn publish(&mut self, link: LinkId, publish: Publish) {
+        if publish.qos == QoS::ExactlyOnce || !valid_topic(&publish.topic) {
+            return self.close(link);
+        }
+        self.figures.borrow_mut().received += 1;
+        let topic: Rc<str> = publish.topic.as_str().into();
+        let message =
+            Message { topic: Rc::clone(&topic), payload: publish.payload, qos: publish.qos, retain: false };
+        if publish.retain {
+            // An empty message takes the retained one away (§3.3.1.3).
+            if message.payload.is_empty() {
+                self.retained.remove(&topic);
+            } else {
+                self.retained.insert(Rc::clone(&topic), Message { retain: true, ..message.clone() });
+            }
+        }
+        let route = self.route(&topic);
+        for (name, qos) in route.iter() {
+            self.enqueue(name, Message { qos: least(message.qos, *qos), ..message.clone() });
+        }
+        // Taken over: from now on the broker is to blame for it.
+        if publish.qos == QoS::AtLeastOnce {
+            self.write(link, &Packet::PubAck(PubAck::new(publish.pkid)));
+        }
+        for (name, _) in route.iter() {
+            self.pump(name);
+        }
+    }
+
+    /// Who gets it, and how: once each, with the best quality that one of the client's filters has (§3.3.5).
+    fn route(&mut self, topic: &Rc<str>) -> Rc<[(String, QoS)]> {
+        if let Some(known) = self.routes.get(topic) {
+            return Rc::clone(known);
+        }
+        let wanted = |client: &Client| {
+            let filters = client.filters.iter().filter(|(filter, _)| matches(topic, filter));
+            filters.map(|(_, qos)| *qos).max_by_key(|qos| *qos as u8)
+        };
+        let route: Rc<[(String, QoS)]> =
+            self.clients.iter().filter_map(|(name, client)| Some((name.clone(), wanted(client)?))).collect();
+        self.routes.insert(Rc::clone(topic), Rc::clone(&route));
+        route
+    }
+
+    fn enqueue(&mut self, name: &str, message: Message) {
+        let Some(client) = self.clients.get_mut(name) else { return };
+        // Nobody keeps messages without acknowledgement for clients that are away.
+        if client.link.is_none() && message.qos == QoS::AtMostOnce {
+            return;
+        }
+        let mut figures = self.figures.borrow_mut();
+        if client.queue.len() >= self.limits.queue {
+            figures.dropped += 1;
+            *figures.dropped_of.entry(name.to_owned()).or_default() += 1;
+            return;
+        }
+        client.queue.push_back(message);
+        figures.queue_max = figures.queue_max.max(client.held() as u64);
+    }
+
+    /// Sends a client what waits for it, as far as its socket and its acknowledgements allow.
+    fn pump(&mut self, name: &str) {
+        let Some(client) = self.clients.get_mut(name) else { return };
+        let Some(link) = client.link else { return };
+        let Some(connection) = self.connections.get_mut(&link) else { return };
+        let mut figures = self.figures.borrow_mut();
+        while let Some((publish, is_repeated)) = client.next(connection.output.len(), self.limits.in_flight) {
+            self.packets.clear();
+            if publish.write(&mut self.packets).is_ok() {
+                connection.output.extend_from_slice(&self.packets);
+                figures.sent += 1;
+                figures.repeated += u64::from(is_repeated);
+                self.effort.server.chunks_sent += 1;
+                self.effort.server.bytes_sent += self.packets.len() as u64;
+            }
+        }
+        if !connection.is_blocked {
+            self.ready.insert(link);
+        }
+    }
+
+    fn write(&mut self, link: LinkId, packet: &Packet) {
+        let Some(connection) = self.connections.get_mut(&link) else { return };
+        self.packets.clear();
+        if packet.write(&mut self.packets, PACKET_MAX).is_ok() {
+            connection.output.extend_from_slice(&self.packets);
+            self.effort.server.chunks_sent += 1;
+            self.effort.server.bytes_sent += self.packets.len() as u64;
+            if !connection.is_blocked {
+                self.ready.insert(link);
+            }
+        }
+    }
+
+    /// The first client of which more is kept than the limits allow.
+    pub(crate) fn over_budget(&self) -> Option<String> {
+        let most = self.limits.queue + usize::from(self.limits.in_flight);
+        let (name, client) = self.clients.iter().find(|(_, client)| client.held() > most)?;
+        Some(format!("a broker keeps {} messages for {name}, and its limit is {most}", client.held()))
+    }
+}
+
+fn least(one: QoS, two: QoS) -> QoS {
+    if (one as u8) < two as u8 { one } else { two }
+}
+
+#[cfg(test)]
+mod tests;

@@ -4,8 +4,7 @@
 #   fuzz/run.sh [SECONDS]                         seconds per target, 10 unless given
 #   FUZZ_SANITIZER=address fuzz/run.sh 60
 #
-# Without a nightly compiler, committed inputs and repeatable mutations are replayed on the stable one instead. With one,
-# the targets begin with the committed inputs, so replaying them besides would only build everything once more.
+# Needs a nightly compiler. The tests of the workspace replay committed inputs and repeatable mutations on the stable one.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -14,11 +13,11 @@ seconds=${1:-10}
 sanitizer=${FUZZ_SANITIZER:-none}
 
 if ! cargo +nightly --version >/dev/null 2>&1; then
-    echo "no nightly compiler: replaying committed inputs only (rustup toolchain install nightly --profile minimal)"
-    exec cargo test --quiet --no-default-features --lib
+    echo "a nightly compiler is missing: rustup toolchain install nightly --profile minimal" >&2
+    exit 6
 fi
 host=$(rustc +nightly --version --verbose | sed -n 's/^host: //p')
-export bin="${CARGO_TARGET_DIR:-target}/$host/release" seconds
+export bin="${CARGO_TARGET_DIR:-../target}/$host/fuzz" seconds
 # What cargo-fuzz would set, without the minute that it takes to install it, and with more than one codegen unit: libFuzzer's
 # coverage (counters, comparisons, depth of the stack), and `fuzzing` for crates that then leave out checks of their own.
 coverage=(level=4 inline-8bit-counters pc-table trace-compares stack-depth)
@@ -27,9 +26,7 @@ for option in "${coverage[@]}"; do flags+=" -Cllvm-args=-sanitizer-coverage-$opt
 [ "$sanitizer" = none ] || flags+=" -Zsanitizer=$sanitizer"
 # One binary with all targets: nearly forty would be linked for longer than they run here. The flags are for the target only,
 # not for build scripts, so it is named.
-# Runs of seconds are over before optimized code has won back what it took to compile.
-[ "$seconds" -ge 10 ] || export CARGO_PROFILE_RELEASE_OPT_LEVEL=0
-RUSTFLAGS=$flags cargo +nightly build --locked --release --target "$host" --bin any
+RUSTFLAGS=$flags cargo +nightly build --locked --profile fuzz -p taktwerk-fuzz --features libfuzzer --target "$host" --bin any
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 export logs

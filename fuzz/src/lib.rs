@@ -4,7 +4,7 @@
 //! mutations of them on any compiler, and the binaries in `fuzz_targets/` hand them to libFuzzer. [`input`] turns
 //! bytes into choices; [`server`] is a server without a network; [`targets`] has the bodies; [`TARGETS`] names them.
 //!
-//! `fuzz/run.sh` runs everything for a short time; `cargo +nightly fuzz run TARGET` looks for more. An input that made
+//! `fuzz/run.sh` runs everything for a short time; `cargo +nightly fuzz run --features libfuzzer TARGET` looks for more. An input that made
 //! a target panic belongs into `seeds/TARGET/` together with the repair.
 
 pub mod input;

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use taktwerk_crypto::{Entropy, SeededEntropy};
 
 /// Mutations per target: all targets together take some seconds.
-const MUTATIONS: usize = 20_000;
+const MUTATIONS: usize = 5_000;
 /// For the slow targets: enough is enough.
-const PATIENCE: Duration = Duration::from_secs(4);
+const PATIENCE: Duration = Duration::from_secs(2);
 
 fn seeds(name: &str) -> Vec<(String, Vec<u8>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds").join(name);

@@ -40,7 +40,7 @@ const USAGE: &str = "usage: cargo xtask <task>
                       run random plants and faults in virtual time; print the shortest script that breaks a promise
   simulate --speed    how fast the simulator is on one processor
   test [--quick|--nightly]
-                      run everything that has to be green (without peers and fuzzing; with 20 000 simulations)
+                      run everything that has to be green (without peers; with libFuzzer and 20 000 simulations)
   versus <peer> …     the promised figures, measured against a peer (`versus` alone shows the options)";
 
 fn main() -> ExitCode {

@@ -72,18 +72,26 @@ const STEPS: &[Step] = &[
     ),
     step("examples in documentation", "cargo", &["test", "--workspace", "--features", FEATURES, "--doc"]),
     step("campaign, 2 000 seeds", "cargo", &["xtask", "simulate", "--development", "--seeds", "2000"]),
-    // The steps above build the command with the attacks, which its default build does not have.
-    slow("default build of the command", "cargo", &["test", "-p", "taktwerk-cli", "--test", "flood"]),
-    // What is built only with a feature must not be missed without it; of the steps above, all have all defaults.
-    slow(
-        "gateway without features",
-        "cargo",
-        &["check", "-p", "taktwerk-gateway", "--no-default-features", "--lib"],
-    ),
+    // What is built only with a feature must not be missed without it; of the steps above, all have all defaults, and the
+    // attacks besides.
+    slow("default build of the command", "cargo", &["check", "-p", "taktwerk-cli"]),
     slow("packages", "cargo", &["xtask", "dist", "--development"]),
     slow("models of the slots", "cargo", &["xtask", "loom"]),
     slow("interoperability", "interop/all.sh", &[]),
-    slow("fuzzing", "fuzz/run.sh", &["2"]),
+    // The tests replay the committed inputs of every target, and mutations of them.
+    Step { from: Extent::Nightly, ..step("fuzzing", "fuzz/run.sh", &["10"]) },
+    Step {
+        from: Extent::Nightly,
+        ..step("default build, tested", "cargo", &["test", "-p", "taktwerk-cli", "--test", "flood"])
+    },
+    Step {
+        from: Extent::Nightly,
+        ..step(
+            "gateway without features",
+            "cargo",
+            &["check", "-p", "taktwerk-gateway", "--no-default-features", "--lib"],
+        )
+    },
     Step {
         from: Extent::Nightly,
         ..step(

@@ -65,7 +65,7 @@ impl Table {
 }
 
 /// Programs that nothing depends on.
-const TOOLS: [&str; 2] = ["cli", "xtask"];
+const TOOLS: [&str; 3] = ["cli", "fuzz", "xtask"];
 
 /// The name in the table of a package of the workspace.
 fn short(package: &str) -> &str {

@@ -4,7 +4,6 @@
 mod circles;
 mod dependencies;
 mod form;
-mod lock;
 mod profile;
 mod purity;
 mod randomness;
@@ -49,7 +48,6 @@ pub(crate) fn run(root: &Path, wasm: bool) -> Result<(), Failure> {
     let table = dependencies::Table::parse(&read(&root.join("ARCHITECTURE.md"))?)?;
     let metadata = metadata(root)?;
     let mut findings = dependencies::check(&table, &metadata)?;
-    findings.extend(lock::check(&read(&root.join("fuzz/Cargo.lock"))?, &metadata));
     findings.extend(profile::check(&read(&root.join("Cargo.toml"))?));
     for file in rust_files(root)? {
         let path = relative(root, &file);

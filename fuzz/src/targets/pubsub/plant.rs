@@ -47,7 +47,8 @@ pub fn publishing() -> Configuration {
     secured.security.security_group_id = "group".into();
     let mut chunked = WriterGroup::dynamic("chunked", 4, 10.0);
     chunked.max_network_message_size = 40;
-    let groups: [(WriterGroup, fn(&str, u16, &str) -> DataSetWriter); 4] = [
+    type Make = fn(&str, u16, &str) -> DataSetWriter;
+    let groups: [(WriterGroup, Make); 4] = [
         (WriterGroup::dynamic("dynamic", 1, 10.0), DataSetWriter::dynamic),
         (WriterGroup::periodic_fixed("fixed", 2, 10.0), DataSetWriter::periodic_fixed),
         (secured, DataSetWriter::dynamic),

@@ -326,7 +326,7 @@ impl Talk {
         driven.client.complete(token, result, driven.now, &mut driven.deliveries);
     }
 
-    fn to_server(&mut self, bytes: Vec<u8>) {
+    fn send_to_server(&mut self, bytes: Vec<u8>) {
         if let Some(link) = &mut self.link {
             link.has_slow_client |= self.is_slow || !self.jobs.is_empty();
         }
@@ -395,7 +395,7 @@ impl Scene for Talk {
             }
             Effect::Disconnect { connection, unsent } => {
                 if self.link.as_ref().is_some_and(|link| link.connection == connection) {
-                    self.to_server(unsent);
+                    self.send_to_server(unsent);
                     self.link = None;
                 }
             }
@@ -420,7 +420,7 @@ impl Scene for Talk {
     fn carry(&mut self) -> bool {
         let bytes = core::mem::take(self.driven.client.transmit());
         let mut busy = !bytes.is_empty() && self.link.is_some();
-        self.to_server(bytes);
+        self.send_to_server(bytes);
         let Some(link) = &mut self.link else { return false };
         busy |= link.tick(self.driven.now);
         busy |= self.driven.receive(link.connection, &mut link.outbox);

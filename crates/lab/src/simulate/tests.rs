@@ -228,9 +228,9 @@ fn mistakes_in_pubsub_are_named_with_line_and_key() {
         let said = refused(&FIELDBUS.replacen(from, to, 1), &[]);
         assert!(said.contains(wanted) && said.starts_with("p.toml"), "{to}: {said}");
     }
-    let said = refused(FIELDBUS, &["link.0.rate=1M"]);
+    let said = refused(FIELDBUS, &["link.0.rate=100k"]);
     assert!(
-        said.starts_with("--set link.0.rate=1M: link \"field bus\" carries 1 Mbit/s from publishers"),
+        said.starts_with("--set link.0.rate=100k: link \"field bus\" carries 100 kbit/s from publishers"),
         "{said}"
     );
     let study = parse(FIELDBUS, &["fault.0.kind=storm"]).map(|study| study.name);

@@ -69,6 +69,7 @@ impl Random {
         let security =
             if is_secured { self.one_of(&secured, SecurityMode::Sign) } else { SecurityMode::None };
         let interval = ms(self.one_of(&[10, 20, 50, 100, 250, 1_000], 100));
+        let key_lifetime = self.one_of(&[500, 2_000, 60_000, 3_600_000], 3_600_000);
         Publishers {
             name: format!("publisher-{at}"),
             count: 1 + self.small(4) / 2,
@@ -81,7 +82,8 @@ impl Random {
             key_frame_count: self.one_of(&[1, 1, 3, 10], 1),
             fields: self.chance(1, 2).then(|| 1 + self.small(10)),
             security,
-            key_lifetime: ms(self.one_of(&[500, 2_000, 60_000, 3_600_000], 3_600_000)),
+            // Without security there are no keys, and files do not say how long they live.
+            key_lifetime: ms(if is_secured { key_lifetime } else { 3_600_000 }),
             signals,
         }
     }

@@ -41,9 +41,7 @@ impl CallContext {
         roles.sort();
         Self { object_id, roles: roles.into(), encrypted, ..Self::default() }
     }
-}
 
-impl CallContext {
     /// The ApplicationName of the client, as it has given it for the session; `None` without a session, or if it is over.
     #[must_use]
     pub fn client_name(&self) -> Option<String> {

@@ -79,12 +79,6 @@ impl EventItem {
         number >= self.since && filter.passes(event, around)
     }
 
-    /// An event passes the filter or does not. Returns whether the client has to be told that a condition has left the filter.
-    fn has_left(&mut self, event: &Event, passes: bool) -> bool {
-        // Whoever gets all events sees by itself what becomes of a condition.
-        self.filter.is_choosy() && event.condition_id().is_some() && self.retained.follow(event, passes)
-    }
-
     /// Forgets the filters that decide only about events before `number`: events come in order.
     fn forget_earlier(&mut self, number: u64) {
         let before = self.earlier.len();
@@ -525,7 +519,7 @@ impl Engine {
             None => events.retained.clear(),
             Some(event) => {
                 // It passes, so nothing has left.
-                events.has_left(event, true);
+                events.retained.has_left(&events.filter, event, true);
             }
         }
     }
@@ -628,21 +622,21 @@ fn offer(
     let around = EventSurroundings::new(space, &subscription.decisions, now);
     let (mut is_wanted, mut lost, mut cost) = (false, 0, 0);
     if Answers::are_shared(&events.filter) && events.is_settled(first.number) {
-        let filter = Arc::clone(&events.filter);
-        let (answered, took) = answers.about(&filter, batch, &around);
+        let EventItem { filter, retained, queue, .. } = events;
+        let (answered, took) = answers.about(filter, batch, &around);
         cost = took;
         for (at, (handed, passing)) in batch.iter().zip(answered).enumerate() {
-            let has_left = events.has_left(&handed.event, passing.is_some());
+            let has_left = retained.has_left(filter, &handed.event, passing.is_some());
             let left = has_left.then(|| Waiting::Event(leaving.of(at, &handed.event)));
             for waiting in passing.iter().cloned().chain(left) {
                 is_wanted = true;
-                lost += u32::from(events.queue.push(waiting));
+                lost += u32::from(queue.push(waiting));
             }
         }
     } else {
         for (at, handed) in batch.iter().enumerate() {
             let passes = events.wants(handed.number, &handed.event, &around);
-            let has_left = events.has_left(&handed.event, passes);
+            let has_left = events.retained.has_left(&events.filter, &handed.event, passes);
             let left = has_left.then(|| leaving.of(at, &handed.event));
             for event in passes.then(|| Arc::clone(&handed.event)).into_iter().chain(left) {
                 is_wanted = true;
@@ -754,6 +748,9 @@ pub(super) fn encode_events(
             if item.ext.as_ref().is_some_and(|ext| !ext.links.is_empty()) {
                 fire_links(index, place, items, subscription);
             }
+        } else {
+            // The message is full: next time it is the turn of the others.
+            subscription.ready_events.rotate_left(1);
         }
     }
     if let Some(gap) = out.get_mut(count_at..count_at + 4) {

@@ -133,6 +133,7 @@ impl Engine {
                     }
                     count += encoded;
                     if left {
+                        to_the_end(subscription, index);
                         break;
                     }
                     item.flags &= !(flag::READY | flag::TRIGGERED);
@@ -277,6 +278,17 @@ pub(super) fn fire_links(index: u32, place: u32, items: &mut [Item], subscriptio
     if let Some(ext) = items.get_mut(index as usize).and_then(|item| item.ext.as_mut()) {
         ext.links = links;
     }
+}
+
+/// The first entry, which has more than the message can hold, lets the others go first: if clients want few notifications in a
+/// message, an item with a full queue would keep them waiting for as long as values come.
+fn to_the_end(subscription: &mut Subscription, index: u32) {
+    subscription.ready_head += 1;
+    if subscription.ready.len() == subscription.ready.capacity() {
+        subscription.ready.drain(..subscription.ready_head);
+        subscription.ready_head = 0;
+    }
+    subscription.ready.push(index);
 }
 
 /// Gives the room of finished entries back, without allocating.

@@ -5,6 +5,7 @@
 
 use crate::account::Charge;
 use crate::event::Event;
+use crate::event::filter::EventFilter;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -24,9 +25,14 @@ impl Retained {
         Self { keys: BTreeSet::new(), charge }
     }
 
-    /// An event of a condition passes the filter or does not. Returns whether the client has to be told that the condition
-    /// has left its filter. Without memory a condition is not followed: the client learns with its next refresh.
-    pub(super) fn follow(&mut self, event: &Event, passes: bool) -> bool {
+    /// An event passes the item's filter or does not. Returns whether the client has to be told that a condition has left it.
+    pub(super) fn has_left(&mut self, filter: &EventFilter, event: &Event, passes: bool) -> bool {
+        // Whoever gets all events sees by itself what becomes of a condition.
+        filter.is_choosy() && event.condition_id().is_some() && self.follow(event, passes)
+    }
+
+    /// The same for a condition's event. Without memory a condition is not followed: the client learns with its next refresh.
+    fn follow(&mut self, event: &Event, passes: bool) -> bool {
         if !passes && self.keys.is_empty() {
             return false;
         }

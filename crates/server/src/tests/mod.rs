@@ -17,6 +17,7 @@ mod event_history;
 mod event_relations;
 mod event_rings;
 mod events;
+mod fair_items;
 mod filtered_retain;
 mod flow;
 mod headroom;

@@ -21,6 +21,10 @@ const SALT: u64 = 0x5c41_9d0e_77ab_3f61;
 const PUBSUB_SALT: u64 = 0x2f7a_66c1_08d5_be93;
 /// Bits of a value with its share of headers, on the wire.
 const VALUE_BITS: f64 = 60.0 * 8.0;
+/// The most that a packet is later than others, in milliseconds.
+const JITTER_MAX: u64 = 20;
+/// What a packet of TCP carries.
+const SEGMENT_BITS: f64 = 1_448.0 * 8.0;
 
 /// The script of a seed: a small plant in which everything that a scenario can say varies, and up to ten faults.
 #[must_use]
@@ -41,6 +45,12 @@ pub fn script(seed: u64) -> Scenario {
     let mut links = random.links(&servers, &clients);
     for clients in &mut clients {
         clients.link = random.chance(6, 7).then(|| random.index(links.len()));
+        let link = clients.link.and_then(|at| links.get(at));
+        if let (Load::Subscribe(it), Some(link)) = (&mut clients.load, link) {
+            let least = lifetime_min(link).as_millis() / it.publishing_interval.as_millis().max(1);
+            let least = u32::try_from(least).unwrap_or(u32::MAX);
+            it.lifetime_count = it.lifetime_count.map(|count| count.max(least));
+        }
     }
     let measured = ms(1_000 + random.below(5_000));
     let mut faults = Vec::new();
@@ -188,22 +198,33 @@ impl Random {
                 let rate = self.one_of(&usable, 1_000);
                 let base = self.one_of(&["", "", "ethernet-100m,", "ppp-2m,"], "");
                 let delay = self.one_of(&[0, 1, 5, 20, 100], 1);
-                let jitter = if self.chance(1, 3) {
-                    format!(",jitter={}ms", 1 + self.below(20))
-                } else {
-                    String::new()
-                };
-                let loss =
-                    if self.chance(1, 3) { format!(",loss={}%", 1 + self.below(5)) } else { String::new() };
-                let text = format!("{base}rate={rate}M,delay={delay}ms{jitter}{loss}");
+                let is_lossy = self.chance(1, 3);
+                let conditions = self.conditions(delay, is_lossy, 5, need);
+                let text = format!("{base}rate={rate}mbit,{conditions}");
                 Link {
                     name: format!("link-{at}"),
-                    profile: text.parse().unwrap_or_else(|_| lan()),
+                    profile: profile(&text),
                     is_half_duplex: self.chance(1, 6),
                     lines: self.one_of(&[Lines::One, Lines::PerServer, Lines::PerClient], Lines::One),
                 }
             })
             .collect()
+    }
+
+    /// What a link does to packets, in the words of a profile. It loses some only if TCP can carry so many bits per second over it.
+    fn conditions(&mut self, delay_ms: u64, is_lossy: bool, percent_max: u64, bits: f64) -> String {
+        let mut text = format!("delay={delay_ms}ms");
+        if self.chance(1, 3) {
+            text += &format!(",jitter={}ms", 1 + self.below(JITTER_MAX));
+        }
+        if is_lossy {
+            let percent = 1 + self.below(percent_max);
+            let round_trip = 2e-3 * (delay_ms + JITTER_MAX) as f64;
+            if bits < tcp_bits(round_trip, percent as f64 / 100.0) {
+                text += &format!(",loss={percent}%");
+            }
+        }
+        text
     }
 
     fn fault(&mut self, servers: &[Server], clients: &[Clients], measured: Duration) -> Fault {
@@ -255,9 +276,22 @@ fn load_bits(servers: &[Server], clients: &Clients) -> f64 {
     values * count * VALUE_BITS
 }
 
-fn lan() -> Profile {
-    let profile = "ethernet-100m".parse::<Profile>();
-    let Ok(profile) = profile else { unreachable!("a named link") };
+/// Bits per second that a connection of TCP carries with this round trip in seconds and this share of lost packets: half of what
+/// Mathis et al. give ("The macroscopic behavior of the TCP congestion avoidance algorithm", 1997), as losses come in bursts too.
+fn tcp_bits(round_trip: f64, loss: f64) -> f64 {
+    0.5 * SEGMENT_BITS / round_trip * (1.5 / loss).sqrt()
+}
+
+/// The shortest lifetime with which a subscription over a link can come to its items: the next request has to arrive in time, if need
+/// be by several retransmissions.
+fn lifetime_min(link: &Link) -> Duration {
+    let is_lossy = link.profile.up.loss.share() + link.profile.down.loss.share() > 0.0;
+    Duration::from_secs(if is_lossy { 15 } else { 3 })
+}
+
+/// A link of the campaign.
+pub(super) fn profile(text: &str) -> Profile {
+    let Ok(profile) = text.parse() else { unreachable!("{text} is written here") };
     profile
 }
 
@@ -286,8 +320,12 @@ mod tests {
         }
         let all = ["clock", "crash", "cut", "partition", "restart", "slow-reader", "storm"];
         assert_eq!(kinds, all.into());
-        let mut lossy = (0..50).map(script).flat_map(|scenario| scenario.links);
-        assert!(lossy.any(|link| link.name == "field-bus" && link.profile.down.loss.share() > 0.0));
+        let links: Vec<Link> = (0..300).map(script).flat_map(|scenario| scenario.links).collect();
+        for kind in ["field-bus", "link-"] {
+            let of_kind = || links.iter().filter(|link| link.name.starts_with(kind));
+            let lossy = of_kind().filter(|link| link.profile.down.loss.share() > 0.0).count();
+            assert!(lossy > of_kind().count() / 10, "{kind}: {lossy}");
+        }
         assert_eq!(roles, ["broker", "publisher", "subscriber"].into());
         // Two kinds of UDP; up to two brokers with two qualities and two encodings.
         assert_eq!(transports.len(), 2 + 2 * 2 * 2);

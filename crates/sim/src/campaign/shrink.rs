@@ -1,5 +1,6 @@
 //! Takes away what a script does not need to fail.
 
+use super::random::profile;
 use crate::scenario::fault::FaultKind;
 use crate::scenario::{Lines, Load, Scenario};
 use core::time::Duration;
@@ -279,8 +280,8 @@ fn simpler_link(scenario: &Scenario, at: usize) -> Option<Scenario> {
     if at.is_multiple_of(2) {
         link.is_half_duplex = false;
         link.lines = Lines::One;
-    } else if let Ok(profile) = "rate=100M,delay=5ms".parse() {
-        link.profile = profile;
+    } else {
+        link.profile = profile("rate=100mbit,delay=5ms");
     }
     Some(smaller)
 }

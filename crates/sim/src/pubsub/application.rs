@@ -144,14 +144,17 @@ impl Application {
         let (broker, publisher) = (delivery.broker.borrow(), delivery.publisher.borrow());
         let has_died = lives > 1 || broker.lives > 1 || publisher.lives > 1;
         let dropped = broker.dropped_of.get(&delivery.name).copied().unwrap_or_default();
-        let counted = dropped + publisher.dropped + publisher.forgotten;
+        // The key of a message may have expired on its way.
+        let unreadable = self.figures.security_errors;
+        let counted = dropped + publisher.dropped + publisher.forgotten + unreadable;
         if has_died || known.lost <= counted {
             return;
         }
         let lost = known.lost;
         drop((broker, publisher));
         self.fail(&format!(
-            "{lost} messages of publisher {group} are missing with quality of service 1, and {counted} were dropped"
+            "{lost} messages of publisher {group} are missing with quality of service 1, and {counted} were dropped or could not be \
+             read"
         ));
     }
 

@@ -1,6 +1,6 @@
 //! Publishers, subscribers and brokers at random.
 
-use super::{Random, lan, ms};
+use super::{JITTER_MAX, Random, ms, profile};
 use crate::scenario::fault::{NodeFault, Role, Which};
 use crate::scenario::pubsub::{
     Broker, BrokerLimits, Encoding, PubSub, Publishers, Quality, SecurityMode, Subscribers, Transport,
@@ -29,6 +29,15 @@ impl Random {
         }
         for subscribers in &mut pubsub.subscribers {
             subscribers.link = self.chance(4, 5).then_some(link);
+        }
+        // A window that is too small for the way is a wrong setting, which drops values for ever.
+        let delay = links.get(link).map_or(Duration::ZERO, |link| link.profile.down.delay.base);
+        let round_trip = 2.0 * (delay + ms(JITTER_MAX)).as_secs_f64();
+        for at in 0..pubsub.brokers.len() {
+            let least = (3.0 * messages_per_second(&pubsub, at) * round_trip).ceil();
+            if let Some(broker) = pubsub.brokers.get_mut(at) {
+                broker.limits.in_flight = broker.limits.in_flight.max(least as u16);
+            }
         }
         pubsub
     }
@@ -121,7 +130,9 @@ impl Random {
 
     /// One that the clients use, if it can carry this too, or another one.
     fn link_for(&mut self, pubsub: &PubSub, links: &mut Vec<Link>, clients_bits: f64) -> usize {
-        let need = clients_bits + bits(pubsub);
+        let need = clients_bits + bits(pubsub, |_| true);
+        let over_tcp =
+            clients_bits + bits(pubsub, |publishers| matches!(publishers.transport, Transport::Broker(..)));
         let at = self.index(links.len().max(1));
         if let Some(link) = links.get(at)
             && link.profile.down.usable_rate().is_none_or(|rate| rate > 3.0 * need)
@@ -132,14 +143,13 @@ impl Random {
         let rates = [10u32, 100, 1_000];
         let rate = rates.into_iter().find(|rate| f64::from(*rate) * 1e6 > 3.0 * need).unwrap_or(10_000);
         let delay = self.one_of(&[0, 1, 5, 50], 1);
-        let jitter =
-            if self.chance(1, 3) { format!(",jitter={}ms", 1 + self.below(20)) } else { String::new() };
-        let loss = if self.chance(1, 2) { format!(",loss={}%", 1 + self.below(10)) } else { String::new() };
-        let text = format!("rate={rate}mbit,delay={delay}ms{jitter}{loss}");
+        let is_lossy = self.chance(1, 2);
+        let conditions = self.conditions(delay, is_lossy, 10, over_tcp);
+        let text = format!("rate={rate}mbit,{conditions}");
         let lines = self.one_of(&[Lines::One, Lines::PerServer, Lines::PerClient], Lines::One);
         links.push(Link {
             name: "field-bus".to_owned(),
-            profile: text.parse().unwrap_or_else(|_| lan()),
+            profile: profile(&text),
             is_half_duplex: self.chance(1, 6),
             lines,
         });
@@ -184,16 +194,26 @@ impl Random {
     }
 }
 
-/// Bits per second that publishers send at most, to all their subscribers.
-fn bits(pubsub: &PubSub) -> f64 {
+/// Bits per second that these publishers send at most, to all their subscribers.
+fn bits(pubsub: &PubSub, counts: impl Fn(&Publishers) -> bool) -> f64 {
     let mut sum = 0.0;
-    for (at, publishers) in pubsub.publishers.iter().enumerate() {
+    for (at, publishers) in pubsub.publishers.iter().enumerate().filter(|(_, one)| counts(one)) {
         let each = |signals: &Signals| f64::from(signals.count) * (signals.value_len as f64 * 2.0 + 60.0);
         let cycle: f64 = publishers.signals.iter().map(each).sum::<f64>() + 200.0;
         let listening = pubsub.subscribers.iter().filter(|one| one.publishers.contains(&at));
         let copies: f64 = 1.0 + listening.map(|one| f64::from(one.count)).sum::<f64>();
-        let rate = f64::from(publishers.count) / publishers.publishing_interval.as_secs_f64().max(1e-3);
-        sum += cycle * 8.0 * rate * copies;
+        sum += cycle * 8.0 * rate(publishers) * copies;
     }
     sum
+}
+
+/// Messages per second that a broker gets at most, and passes on to each who wants all of them.
+fn messages_per_second(pubsub: &PubSub, broker: usize) -> f64 {
+    let of_broker = |one: &&Publishers| matches!(one.transport, Transport::Broker(at, _) if at == broker);
+    pubsub.publishers.iter().filter(of_broker).map(rate).sum()
+}
+
+/// Cycles per second of all publishers of a group.
+fn rate(publishers: &Publishers) -> f64 {
+    f64::from(publishers.count) / publishers.publishing_interval.as_secs_f64().max(1e-3)
 }

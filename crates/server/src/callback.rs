@@ -140,6 +140,21 @@ pub trait WriteHandler: Send + Sync {
     /// # Errors
     /// Whatever status the application wants the client to see.
     fn write(&self, context: &CallContext, value: DataValue) -> Result<DataValue, StatusCode>;
+
+    /// What the server calls: [`Self::write`], unless that takes its time.
+    fn begin_write(&self, context: &CallContext, value: DataValue) -> WriteCall {
+        WriteCall::Now(self.write(context, value))
+    }
+}
+
+/// What becomes of a client's write.
+#[non_exhaustive]
+pub enum WriteCall {
+    /// The value to store, or the status that the client gets.
+    Now(Result<DataValue, StatusCode>),
+    /// The handler may block: the function runs on a worker thread, and the client gets its status then. The function stores
+    /// the value, because it may end when no client waits for it any more.
+    Blocking(Box<dyn FnOnce() -> Result<(), StatusCode> + Send>),
 }
 
 /// The implementation of a Method (Part 4 §5.12.2).

@@ -107,6 +107,8 @@ pub enum JobResult {
     Value(DataValue),
     /// Of a method.
     Method(MethodResult),
+    /// Of a write.
+    Written(StatusCode),
     /// Of the checks around a session.
     Session(SessionResult),
     /// Of a HistoryRead or HistoryUpdate.

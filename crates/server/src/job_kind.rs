@@ -37,6 +37,8 @@ pub enum JobKind {
     SampleValue,
     /// A method runs.
     CallMethod,
+    /// A value is written whose handler may block.
+    WriteValue,
     /// A HistoryRead asks stores.
     ReadHistory,
     /// A HistoryUpdate changes what stores have.
@@ -70,6 +72,7 @@ impl JobKind {
             Self::ReadValue => "read-value".into(),
             Self::SampleValue => "sample-value".into(),
             Self::CallMethod => "call-method".into(),
+            Self::WriteValue => "write-value".into(),
             Self::ReadHistory => "read-history".into(),
             Self::UpdateHistory => "update-history".into(),
             Self::WriteSubscriptions => "write-subscriptions".into(),

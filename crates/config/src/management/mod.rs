@@ -13,7 +13,6 @@ mod users;
 
 use crate::users::{UserStore, UsersError};
 use arguments::Inputs;
-use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
@@ -36,17 +35,6 @@ type Outcome = Result<Vec<Variant>, StatusCode>;
 pub struct Management {
     store: Arc<UserStore>,
     inner: Mutex<Inner>,
-    /// A written Property is on its way to the file.
-    is_changing: Arc<AtomicBool>,
-}
-
-/// A change on its way. Only one is at a time: clients can begin as many as they like.
-struct Changing(Arc<AtomicBool>);
-
-impl Drop for Changing {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::Release);
-    }
 }
 
 #[derive(Debug)]
@@ -67,7 +55,7 @@ impl Management {
     pub fn new(store: Arc<UserStore>, base: Authorization) -> Arc<Self> {
         let attempts = users::Attempts::default();
         let inner = Inner { base, space: Weak::new(), server: Weak::new(), ending: None, attempts };
-        Arc::new(Self { store, inner: Mutex::new(inner), is_changing: Arc::default() })
+        Arc::new(Self { store, inner: Mutex::new(inner) })
     }
 
     /// Implements the methods in a server's address space, and adds objects for roles of the server's own.
@@ -140,12 +128,6 @@ impl Management {
             server.set_authorization(authorization, clock::wall());
         }
         unknown
-    }
-
-    /// Begins a change, if no other is on its way.
-    fn begin_change(&self) -> Option<Changing> {
-        let is_free = !self.is_changing.swap(true, Ordering::AcqRel);
-        is_free.then(|| Changing(Arc::clone(&self.is_changing)))
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {

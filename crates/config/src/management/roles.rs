@@ -13,7 +13,7 @@ use taktwerk_schema::{
 };
 use taktwerk_server::AddressSpace;
 use taktwerk_server::authorization::{Access, Authorization, EndpointRestriction, IdentityRule, role};
-use taktwerk_server::callback::{CallContext, WriteHandler};
+use taktwerk_server::callback::{CallContext, WriteCall, WriteHandler};
 use taktwerk_server::space::build::Under;
 use taktwerk_server::space::{NodeError, NodeSpec};
 use taktwerk_types::{DataValue, NodeId, QualifiedName, StatusCode, Variant};
@@ -108,24 +108,31 @@ struct Exclude {
 
 impl WriteHandler for Exclude {
     fn write(&self, caller: &CallContext, value: DataValue) -> Result<DataValue, StatusCode> {
+        self.change(caller, &value)?()?;
+        Ok(value)
+    }
+
+    /// The thread of the server does not wait for files. The Property shows the value when it is saved and counts.
+    fn begin_write(&self, caller: &CallContext, value: DataValue) -> WriteCall {
+        match self.change(caller, &value) {
+            Ok(change) => WriteCall::Blocking(Box::new(change)),
+            Err(status) => WriteCall::Now(Err(status)),
+        }
+    }
+}
+
+impl Exclude {
+    /// What a write does, if it is allowed.
+    fn change(
+        &self,
+        caller: &CallContext,
+        value: &DataValue,
+    ) -> Result<impl FnOnce() -> Result<(), StatusCode> + Send + use<>, StatusCode> {
         administers(caller)?;
         let Some(Variant::Boolean(exclude)) = value.value else { return Err(StatusCode::BAD_TYPE_MISMATCH) };
         let management = self.management.upgrade().ok_or(StatusCode::BAD_SHUTDOWN)?;
-        // A write is answered on the thread of the server, which does not wait for files.
         let (role, list) = (self.role.clone(), self.list);
-        let changing = management.begin_change().ok_or(StatusCode::BAD_RESOURCE_UNAVAILABLE)?;
-        let run = move || {
-            let changed = set_excludes(&management, &role, list, exclude);
-            if let Err(status) = changed {
-                tracing::error!(%role, property = list.property(), %status, "a role is not changed");
-                // The Property shows again what counts.
-                management.users_changed();
-            }
-            drop(changing);
-        };
-        let thread = std::thread::Builder::new().name("taktwerk-roles".to_owned()).spawn(run);
-        thread.map_err(|_| StatusCode::BAD_RESOURCE_UNAVAILABLE)?;
-        Ok(value)
+        Ok(move || set_excludes(&management, &role, list, exclude))
     }
 }
 

@@ -35,7 +35,9 @@ impl Pools {
     fn of(&self, kind: JobKind) -> &Workers {
         match kind {
             JobKind::CheckCredential => &self.credentials,
-            JobKind::ReadValue | JobKind::SampleValue | JobKind::CallMethod => &self.callbacks,
+            JobKind::ReadValue | JobKind::SampleValue | JobKind::CallMethod | JobKind::WriteValue => {
+                &self.callbacks
+            }
             JobKind::ReadHistory | JobKind::UpdateHistory => &self.history,
             JobKind::WriteSubscriptions => &self.subscriptions,
             _ => &self.security,

@@ -12,6 +12,7 @@ use super::read::Read;
 use super::reply::{Reply, no_diagnostics};
 use super::request::Request;
 use super::translate::Translate;
+use super::write::Write;
 use super::{Outcome, call, read, register, write};
 use crate::error::Fault;
 use crate::work::unit;
@@ -56,7 +57,7 @@ impl List<'_> {
 #[derive(Debug)]
 pub(crate) enum Cursor {
     Read(Read),
-    Write,
+    Write(Write),
     Call(Call),
     Browse(Browse),
     BrowseNext(BrowseNext),
@@ -84,7 +85,7 @@ impl Cursor {
     ) -> Result<(), Fault> {
         match self {
             Self::Read(read) => read.work(cx, caller, list, reply),
-            Self::Write => write::work(cx, caller, request, list, reply),
+            Self::Write(write) => write.work(cx, caller, request, list, reply),
             Self::Call(call) => call.work(cx, caller, request, list, reply),
             Self::Browse(browse) => browse.work(cx, caller, list, reply),
             Self::BrowseNext(browse) => browse.work(cx, caller, list, reply),
@@ -117,6 +118,10 @@ impl Cursor {
             Self::Read(Read { gaps, .. }) if !gaps.is_empty() => {
                 no_diagnostics(reply.out());
                 read::wait(cx, caller, request, reply, gaps)
+            }
+            Self::Write(Write { gaps }) if !gaps.is_empty() => {
+                no_diagnostics(reply.out());
+                write::wait(cx, caller, request, reply, gaps)
             }
             Self::Call(Call { gaps }) if !gaps.is_empty() => {
                 no_diagnostics(reply.out());

@@ -3,16 +3,20 @@
 use super::Outcome;
 use super::audit::known_id;
 use super::context::Context;
+use super::deferred::{Fill, Gap, deadline};
 use super::gate::Caller;
 use super::list::{self, Cursor, List};
 use super::read::unknown;
 use super::reply::Reply;
 use super::request::Request;
+use crate::account::{Category, HeapSize};
 use crate::audit::record::cut;
-use crate::audit::{AuditAction, AuditValue};
+use crate::audit::{AuditAction, AuditRecord, AuditValue};
 use crate::authorization::Decisions;
-use crate::callback::{CallContext, WriteHandler};
+use crate::callback::{CallContext, WriteCall, WriteHandler};
+use crate::effect::{JobResult, Task};
 use crate::error::Fault;
+use crate::job_kind::JobKind;
 use crate::space::NodeIx;
 use crate::space::attribute as attribute_of;
 use crate::space::data_type::{Expected, Fit};
@@ -27,7 +31,7 @@ use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_schema::{AccessLevelType, PermissionType, WriteResponse};
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{
-    DataValue, Decode, Encode, NodeId, NodeIdRef, NumericRange, StatusCode, UtcTime, Variant,
+    DataValue, Decode, Encode, NodeId, NodeIdRef, NumericRange, StatusCode, Structure, UtcTime, Variant,
 };
 
 /// A checked write.
@@ -132,23 +136,71 @@ pub(crate) fn write(
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
     encode_len(caller.count, reply.begin::<WriteResponse>());
-    list::start(cx, caller, request, Cursor::Write, reply)
+    list::start(cx, caller, request, Cursor::Write(Write { gaps: Vec::new() }), reply)
 }
 
-#[inline]
-pub(super) fn work(
+/// A Write under way.
+#[derive(Debug)]
+pub(crate) struct Write {
+    /// Results that come later.
+    pub(super) gaps: Vec<(Gap, Task)>,
+}
+
+impl Write {
+    #[inline]
+    pub(super) fn work(
+        &mut self,
+        cx: &mut Context<'_>,
+        caller: &Caller<'_>,
+        request: &Request<'_>,
+        list: &mut List<'_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<(), Fault> {
+        let mut changes = cx.shared.space().events().is_watched().then(SemanticChanges::default);
+        let result = work_through(cx, caller, request, list, reply, (&mut changes, &mut self.gaps));
+        if let Some(changes) = changes {
+            cx.shared.space().raise_semantic_changes(changes, cx.now.utc);
+        }
+        result
+    }
+}
+
+/// A write that runs on a worker thread.
+#[derive(Debug)]
+pub(crate) struct PendingWrite {
+    /// What the audit is told when the result is there.
+    note: Option<Box<AuditRecord>>,
+}
+
+impl HeapSize for PendingWrite {
+    fn heap_size(&self) -> usize {
+        self.note.heap_size()
+    }
+}
+
+impl PendingWrite {
+    /// Appends the result to the response, and gives what the audit is to be told.
+    pub(super) fn finish(&mut self, status: StatusCode, out: &mut Vec<u8>) -> Option<AuditRecord> {
+        status.encode(out);
+        self.note.take().map(|note| AuditRecord { status, ..*note })
+    }
+
+    pub(super) fn take_note(&mut self) -> Option<Box<AuditRecord>> {
+        self.note.take()
+    }
+}
+
+/// Waits for the results of writes.
+pub(super) fn wait(
     cx: &mut Context<'_>,
     caller: &Caller<'_>,
     request: &Request<'_>,
-    list: &mut List<'_>,
     reply: &mut Reply<'_>,
-) -> Result<(), Fault> {
-    let mut changes = cx.shared.space().events().is_watched().then(SemanticChanges::default);
-    let result = work_through(cx, caller, request, list, reply, &mut changes);
-    if let Some(changes) = changes {
-        cx.shared.space().raise_semantic_changes(changes, cx.now.utc);
-    }
-    result
+    gaps: Vec<(Gap, Task)>,
+) -> Result<Outcome, Fault> {
+    let max = cx.shared.config().limits.deferred_timeout;
+    let until = deadline(cx.now.instant, request.header.timeout_hint, max);
+    cx.gather(request, caller.session, until, WriteResponse::BINARY_ENCODING_ID, gaps, reply)
 }
 
 #[inline]
@@ -158,7 +210,7 @@ fn work_through(
     request: &Request<'_>,
     list: &mut List<'_>,
     reply: &mut Reply<'_>,
-    changes: &mut Option<SemanticChanges>,
+    (changes, gaps): (&mut Option<SemanticChanges>, &mut Vec<(Gap, Task)>),
 ) -> Result<(), Fault> {
     let (key, decisions) = (caller.session, &*caller.decisions);
     // A session's identity is only put together when a handler wants to know it.
@@ -205,10 +257,11 @@ fn work_through(
                 let who = who.get_or_insert_with(|| {
                     sessions.get(key).map(|session| session.call_context(NodeId::NULL)).unwrap_or_default()
                 });
-                let written = handler.write(who, value);
+                let size = value.heap_size();
+                let written = handler.begin_write(who, value);
                 nodes = space.read();
                 match written {
-                    Ok(value) => {
+                    WriteCall::Now(Ok(value)) => {
                         note.iter_mut().for_each(|note| note.replaces(&slot));
                         let before = gives_meaning_to.is_some().then(|| slot.read());
                         store_whole(&slot, value, cx.now.utc);
@@ -216,7 +269,30 @@ fn work_through(
                         meaning_changed(&nodes, id, variable.as_ref(), changes);
                         StatusCode::GOOD
                     }
-                    Err(status) => status,
+                    WriteCall::Now(Err(status)) => status,
+                    WriteCall::Blocking(run) => {
+                        // The work owns the value until it is done, whatever becomes of the request.
+                        let charge = cx.account(Some(key)).charge(Category::Requests, size);
+                        let has_room = cx.deferrals.has_room_for(cx.peer.connection, gaps.len() + 1);
+                        match charge {
+                            Err(exhausted) => exhausted.status(),
+                            Ok(_) if !has_room => StatusCode::BAD_SERVER_TOO_BUSY,
+                            Ok(charge) => {
+                                note.iter_mut().for_each(|note| note.replaces(&slot));
+                                let record = |Note(action)| {
+                                    cx.audit_record(Some(key), request, StatusCode::GOOD, action)
+                                };
+                                let fill =
+                                    Fill::Write(PendingWrite { note: note.take().map(record).map(Box::new) });
+                                let work =
+                                    move || JobResult::Written(run().err().unwrap_or(StatusCode::GOOD));
+                                let task = Task::blocking(JobKind::WriteValue, work).charged(charge);
+                                gaps.push((Gap::new(reply.body_len(), fill), task));
+                                list.done(unit::OPERATION, before - list.body.remaining());
+                                continue;
+                            }
+                        }
+                    }
                 }
             }
         };

@@ -3,7 +3,7 @@
 use super::attribute::{add, variable};
 use super::*;
 use crate::audit::{AuditAction, AuditConfig, AuditRecord};
-use crate::callback::{CallContext, MethodCall, MethodHandler, MethodResult};
+use crate::callback::{CallContext, MethodCall, MethodHandler, MethodResult, WriteCall, WriteHandler};
 use crate::space::NodeSpec;
 use crate::space::build::Under;
 use schema::{CallMethodRequest, CallRequest, WriteRequest, WriteValue};
@@ -121,6 +121,83 @@ fn calls_are_noted_with_their_results_whenever_those_come() {
     client.call(&mut server, &close).unwrap();
     let left = taken(&mut server);
     assert!(left.iter().any(|record| record.status == StatusCode::BAD_REQUEST_INTERRUPTED), "{left:?}");
+}
+
+/// Stores even numbers on a worker thread, and refuses odd ones there and negative ones at once.
+struct Even(crate::space::VariableHandle);
+
+impl WriteHandler for Even {
+    fn write(&self, _: &CallContext, _: DataValue) -> Result<DataValue, StatusCode> {
+        Err(StatusCode::BAD_NOT_WRITABLE)
+    }
+
+    fn begin_write(&self, _: &CallContext, value: DataValue) -> WriteCall {
+        let Some(Variant::Int32(number)) = value.value else {
+            return WriteCall::Now(Err(StatusCode::BAD_TYPE_MISMATCH));
+        };
+        if number < 0 {
+            return WriteCall::Now(Err(StatusCode::BAD_OUT_OF_RANGE));
+        }
+        let variable = self.0.clone();
+        WriteCall::Blocking(Box::new(move || {
+            if number % 2 == 1 {
+                return Err(StatusCode::BAD_DEVICE_FAILURE);
+            }
+            variable.set_at(number, UtcTime::NULL);
+            Ok(())
+        }))
+    }
+}
+
+#[test]
+fn writes_that_take_their_time_are_answered_and_noted_when_they_are_done() {
+    let mut server = audited();
+    let id = NodeId::numeric(1, 70);
+    add(&server, variable(70, BuiltInType::Int32, 1i32));
+    add(&server, variable(71, BuiltInType::Int32, 1i32));
+    let handle = server.space.variable(&id).unwrap();
+    server.space.set_write_handler(&id, Arc::new(Even(handle.clone()))).unwrap();
+    let mut client = server.session();
+    taken(&mut server);
+    let write = |client: &mut Client, server: &mut Server, numbers: &[(u32, i32)]| {
+        let value = |(node, number): &(u32, i32)| WriteValue {
+            node_id: NodeId::numeric(1, *node),
+            attribute_id: 13,
+            value: DataValue::new(*number),
+            ..WriteValue::default()
+        };
+        let nodes_to_write = numbers.iter().map(value).collect();
+        let request = WriteRequest { request_header: client.header(), nodes_to_write };
+        client.send(server, WriteRequest::BINARY_ENCODING_ID, &request)
+    };
+    let request = write(&mut client, &mut server, &[(70, 3), (71, 5), (70, -1), (70, 4)]);
+    let at_once: Vec<_> = taken(&mut server).iter().map(|record| record.status).collect();
+    assert_eq!(at_once, [StatusCode::GOOD, StatusCode::BAD_OUT_OF_RANGE]);
+    // In whatever order they end, and not before the last one.
+    assert!(server.run_effect());
+    client.drain(&mut server);
+    assert!(client.response::<schema::WriteResponse>(request).is_none());
+    assert_eq!(handle.get().value, Some(1.into()));
+    assert!(server.run_effect() && !server.run_effect());
+    client.drain(&mut server);
+    let response = client.response::<schema::WriteResponse>(request).unwrap().unwrap();
+    let expected =
+        [StatusCode::BAD_DEVICE_FAILURE, StatusCode::GOOD, StatusCode::BAD_OUT_OF_RANGE, StatusCode::GOOD];
+    assert_eq!(response.results, expected);
+    assert_eq!(handle.get().value, Some(4.into()));
+    let later = taken(&mut server);
+    let statuses: Vec<_> = later.iter().map(|record| record.status).collect();
+    assert_eq!(statuses, [StatusCode::BAD_DEVICE_FAILURE, StatusCode::GOOD]);
+    let AuditAction::Write { old_value, new_value, .. } = &later[1].action else { panic!("{later:?}") };
+    assert_eq!((old_value.as_ref().unwrap().as_str(), new_value.as_str()), ("1", "4"));
+    // A write that nobody waits for any more is not forgotten, and nothing is kept for it.
+    write(&mut client, &mut server, &[(70, 6)]);
+    let close = schema::CloseSessionRequest { request_header: client.header(), delete_subscriptions: true };
+    client.call(&mut server, &close).unwrap();
+    let left = taken(&mut server);
+    assert!(left.iter().any(|record| record.status == StatusCode::BAD_REQUEST_INTERRUPTED), "{left:?}");
+    assert!(server.run_effect());
+    assert_eq!(server.used(Category::Requests), 0);
 }
 
 #[test]

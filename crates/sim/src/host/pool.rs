@@ -31,7 +31,7 @@ const THREADS_MAX: [usize; POOLS] = [4, 4, 8, 2];
 pub(crate) fn pool_of(kind: JobKind) -> u8 {
     match kind {
         JobKind::CheckCredential => 1,
-        JobKind::ReadValue | JobKind::SampleValue | JobKind::CallMethod => 2,
+        JobKind::ReadValue | JobKind::SampleValue | JobKind::CallMethod | JobKind::WriteValue => 2,
         JobKind::ReadHistory | JobKind::UpdateHistory | JobKind::WriteSubscriptions => 3,
         _ => 0,
     }

@@ -1,6 +1,6 @@
 //! Requests whose answer waits for effects.
 //!
-//! A Read or Call is encoded at once, with a gap where a slow value or method belongs. The gaps are filled as results
+//! A Read, Write or Call is encoded at once, with a gap where a slow value or method belongs. The gaps are filled as results
 //! come in, and with the last one the response is sent.
 
 mod credential_queue;
@@ -9,7 +9,7 @@ pub(crate) use credential_queue::PART as CREDENTIAL_PART;
 
 use super::shard_message::Waiting;
 use super::transfer::Transferred;
-use super::{activate, call, history, read, session};
+use super::{activate, call, history, read, session, write};
 use crate::account::{Account, Category, Charge, Exhausted, HeapSize, heap_size};
 use crate::audit::AuditRecord;
 use crate::durable::Change;
@@ -67,7 +67,7 @@ pub(crate) struct Refused {
 
 #[derive(Debug)]
 pub(crate) enum Kind {
-    /// A Read or Call with gaps.
+    /// A Read, Write or Call with gaps.
     Gather(Gather),
     /// A CreateSession whose response is being signed.
     Create(Box<session::Creation>),
@@ -141,6 +141,7 @@ impl HeapSize for Fill {
         match self {
             Self::Value(value) => value.heap_size(),
             Self::Method(method) => method.heap_size(),
+            Self::Write(write) => write.heap_size(),
             Self::History(history) => history.heap_size(),
         }
     }
@@ -162,6 +163,8 @@ pub(crate) enum Fill {
     Value(read::PendingValue),
     /// A CallMethodResult.
     Method(call::PendingMethod),
+    /// A StatusCode of a Write.
+    Write(write::PendingWrite),
     /// The results of a HistoryRead or HistoryUpdate.
     History(history::PendingHistory),
 }
@@ -170,6 +173,7 @@ impl Gap {
     fn take_notes(&mut self) -> Vec<AuditRecord> {
         match &mut self.fill {
             Fill::Method(method) => method.take_note().map(|note| *note).into_iter().collect(),
+            Fill::Write(write) => write.take_note().map(|note| *note).into_iter().collect(),
             Fill::History(history) => history.take_notes(),
             Fill::Value(_) => Vec::new(),
         }
@@ -185,6 +189,7 @@ impl Gap {
         match &mut self.fill {
             Fill::Value(value) => value.refuse(status, now.utc, &mut bytes),
             Fill::Method(method) => noted.extend(method.finish(Err(status), &mut bytes)),
+            Fill::Write(write) => noted.extend(write.finish(status, &mut bytes)),
             Fill::History(history) => history.refuse(status, noted, &mut bytes),
         }
         self.bytes = Some(bytes);
@@ -207,6 +212,12 @@ impl Gap {
             }
             (Fill::Method(method), _) => {
                 noted.extend(method.finish(Err(StatusCode::BAD_INTERNAL_ERROR), &mut bytes));
+            }
+            (Fill::Write(write), JobResult::Written(status)) => {
+                noted.extend(write.finish(status, &mut bytes))
+            }
+            (Fill::Write(write), _) => {
+                noted.extend(write.finish(StatusCode::BAD_INTERNAL_ERROR, &mut bytes));
             }
         }
         self.bytes = Some(bytes);

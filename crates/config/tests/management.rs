@@ -14,7 +14,7 @@ use taktwerk_pki::{CertificateSettings, NewKey};
 use taktwerk_schema::ids::{method_ids, object_ids, variable_ids};
 use taktwerk_schema::{EndpointType, IdentityCriteriaType, IdentityMappingRuleType, UserManagementDataType};
 use taktwerk_server::Authorization;
-use taktwerk_types::{ExtensionObject, NodeId, QualifiedName, UaString, Variant};
+use taktwerk_types::{DataValue, ExtensionObject, NodeId, QualifiedName, UaString, Variant};
 
 const POLICY: SecurityPolicy = SecurityPolicy::ECC_nistP256_AesGcm;
 const PASSWORD: &str = "canary-one";
@@ -34,20 +34,24 @@ fn pki(folder: &Path, name: &str) -> Pki {
 
 impl Installation {
     fn new() -> Self {
+        Self::with(Authorization::suggested())
+    }
+
+    fn with(base: Authorization) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut users = Users::default();
         users.add("root", PASSWORD.as_bytes(), vec!["SecurityAdmin".into()]).unwrap();
         users.add("olaf", PASSWORD.as_bytes(), vec!["Observer".into()]).unwrap();
         users.save(&folder.path().join("users.toml")).unwrap();
-        Self::start(folder)
+        Self::start(folder, base)
     }
 
-    fn start(folder: tempfile::TempDir) -> Self {
+    fn start(folder: tempfile::TempDir, base: Authorization) -> Self {
         let (ours, theirs) = (pki(folder.path(), "server"), pki(folder.path(), "client"));
         ours.trust_those_of(&theirs).unwrap();
         theirs.trust_those_of(&ours).unwrap();
         let store = UserStore::open(&folder.path().join("users.toml")).unwrap();
-        let management = Management::new(Arc::clone(&store), Authorization::suggested());
+        let management = Management::new(Arc::clone(&store), base);
         let server = Server::builder()
             .bind("127.0.0.1:0")
             .pki(&ours)
@@ -66,7 +70,7 @@ impl Installation {
     /// Stops the server and starts another one with the same files.
     fn restart(self) -> Self {
         self.server.stop(Duration::from_secs(1));
-        Self::start(self.folder)
+        Self::start(self.folder, Authorization::suggested())
     }
 
     fn file(&self) -> PathBuf {
@@ -423,6 +427,32 @@ async fn a_user_who_must_change_the_password_can_do_nothing_else() {
 }
 
 #[tokio::test]
+async fn a_user_who_must_change_the_password_is_limited_where_everybody_may_do_everything() {
+    let installation = Installation::with(Authorization::open());
+    let own = installation.server.namespace("urn:test:own").variable("Level", 1i32).writable().add().unwrap();
+    let olaf = installation.log_on("olaf", PASSWORD).await.unwrap();
+    olaf.write(own.id().clone(), 2i32).await.unwrap();
+    let root = installation.log_on("root", PASSWORD).await.unwrap();
+    let add = method_ids::USER_MANAGEMENT_ADD_USER;
+    user_method(&root, add, add_user("otto", "first password", MUST_CHANGE)).await.unwrap();
+
+    let otto = installation.log_on("otto", "first password").await.unwrap();
+    assert!(otto.read_value::<i32>("i=2259").await.is_ok());
+    let hidden = StatusCode::BAD_NODE_ID_UNKNOWN;
+    assert_eq!(otto.read_value::<i32>(own.id().clone()).await.unwrap_err().status(), hidden);
+    assert_eq!(otto.write(own.id().clone(), 3i32).await.unwrap_err().status(), hidden);
+    // Neither what is added to namespace 0, nor what only administrators may do.
+    let denied = user_method(&otto, add, add_user("anna", "first password", 0)).await;
+    assert_eq!(denied, Err(StatusCode::BAD_USER_ACCESS_DENIED));
+
+    let change = vec!["first password".into(), "second password".into()];
+    user_method(&otto, CHANGE_PASSWORD, change).await.unwrap();
+    let otto = installation.log_on("otto", "second password").await.unwrap();
+    otto.write(own.id().clone(), 3i32).await.unwrap();
+    assert_eq!(own.get().unwrap(), 3);
+}
+
+#[tokio::test]
 async fn the_lists_of_a_role_are_turned_round_by_a_write() {
     let installation = Installation::new();
     let root = installation.log_on("root", PASSWORD).await.unwrap();
@@ -435,19 +465,35 @@ async fn the_lists_of_a_role_are_turned_round_by_a_write() {
         assert!(root.read_value::<bool>(node.clone()).await.unwrap());
         assert!(olaf.write(node.clone(), false).await.is_err());
         root.write(node.clone(), false).await.unwrap();
-        let excludes = || match name {
+        // The answer says that it is saved and counts.
+        let text = std::fs::read_to_string(installation.file()).unwrap();
+        let key = name.replace("Exclude", "_exclude").to_lowercase();
+        assert!(text.contains(&format!("{key} = false")), "{text}");
+        let excludes = match name {
             "ApplicationsExclude" => role().applications.map(|list| list.exclude),
             _ => role().endpoints.map(|list| list.exclude),
         };
-        until(name, async || excludes() == Some(false)).await;
-        until(name, async || {
-            let text = std::fs::read_to_string(installation.file()).unwrap();
-            let key = name.replace("Exclude", "_exclude").to_lowercase();
-            text.contains(&format!("{key} = false"))
-        })
-        .await;
+        assert_eq!(excludes, Some(false));
         assert!(!root.read_value::<bool>(node.clone()).await.unwrap());
     }
+    // Several at once, of which each has its own answer.
+    let writes = [("ApplicationsExclude", true), ("EndpointsExclude", true), ("Applications", true)];
+    let writes = writes.map(|(name, value)| (property(name), DataValue::new(value)));
+    let statuses = root.write_many(writes).await.unwrap();
+    assert_eq!(statuses[..2], [StatusCode::GOOD; 2]);
+    assert!(statuses[2].is_bad());
+    let both = (role().applications.unwrap().exclude, role().endpoints.unwrap().exclude);
+    assert_eq!(both, (true, true));
+    // What cannot be saved is told, and nothing changes.
+    let (file, away) = (installation.file(), installation.folder.path().join("away"));
+    std::fs::rename(&file, &away).unwrap();
+    std::fs::create_dir(&file).unwrap();
+    let node = property("ApplicationsExclude");
+    let refused = root.write(node.clone(), false).await.unwrap_err();
+    assert_eq!(refused.status(), StatusCode::BAD_RESOURCE_UNAVAILABLE);
+    assert!(root.read_value::<bool>(node).await.unwrap());
+    std::fs::remove_dir(&file).unwrap();
+    std::fs::rename(&away, &file).unwrap();
     // The others are changed with Methods, and CustomConfiguration says that there is nothing but them.
     let custom = property("CustomConfiguration");
     assert!(!root.read_value::<bool>(custom.clone()).await.unwrap());

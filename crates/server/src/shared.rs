@@ -5,7 +5,8 @@ use crate::account::addresses::Addresses;
 use crate::admission::{Admission, Refusal};
 use crate::authorization::Authorization;
 use crate::config::ServerConfig;
-use crate::diagnostics::Live;
+use crate::diagnostics::nodes::SessionNode;
+use crate::diagnostics::{Live, SessionRights};
 use crate::discovery::DiscoveryCache;
 use crate::durable::saved::Saved;
 use crate::durable::users::DurableUsers;
@@ -20,7 +21,7 @@ use core::net::IpAddr;
 use core::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use taktwerk_channel::ChannelConfig;
-use taktwerk_types::Instant;
+use taktwerk_types::{Instant, NodeId};
 
 /// A server's configuration, address space and registries, shared by its shards.
 #[derive(Debug)]
@@ -220,6 +221,13 @@ impl ServerShared {
         let mut nodes = self.space.write();
         role_set::publish(&authorization, &mut nodes, time);
         nodes.configure_access(&authorization);
+    }
+
+    /// What a session may do now, by its id; `None` if there is no such session.
+    #[must_use]
+    pub fn session_rights(&self, session_id: &NodeId) -> Option<SessionRights> {
+        let number = SessionNode::session_of(session_id, &self.live)?;
+        Some(self.live.session(number)?.rights())
     }
 
     /// Who has failed to log on.

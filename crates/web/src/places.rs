@@ -57,25 +57,26 @@ struct Taken {
 }
 
 impl Taken {
-    /// How much of the places an address has, with `more` than now.
-    fn share(&self, address: IpAddr, more: usize) -> usize {
-        let count = self.holders.values().filter(|holder| holder.address == address).count() + more;
-        if address.is_loopback() { count.div_ceil(LOOPBACK) } else { count }
-    }
-
     /// The connection that goes for one of `address`.
     fn victim(&self, address: IpAddr, now: Instant) -> Option<u64> {
-        let mut shares: BTreeMap<IpAddr, usize> = BTreeMap::new();
+        let mut counts: BTreeMap<IpAddr, usize> = BTreeMap::new();
         for holder in self.holders.values() {
-            shares.entry(holder.address).or_insert_with(|| self.share(holder.address, 0));
+            *counts.entry(holder.address).or_default() += 1;
         }
-        let (largest, share) = shares.into_iter().max_by_key(|(_, share)| *share)?;
-        let has_more = share > self.share(address, 1);
+        let own = share(address, counts.get(&address).map_or(1, |count| count + 1));
+        let shares = counts.into_iter().map(|(address, count)| (address, share(address, count)));
+        let (largest, most) = shares.max_by_key(|(_, share)| *share)?;
+        let has_more = most > own;
         let of_it = self.holders.iter().filter(|(_, holder)| !has_more || holder.address == largest);
         let (id, holder) = of_it.min_by_key(|(_, holder)| holder.activity.last())?;
         let is_silent = now.saturating_duration_since(holder.activity.last()) >= SILENT;
         (has_more || is_silent).then_some(*id)
     }
+}
+
+/// How much of the places an address has with so many connections.
+fn share(address: IpAddr, count: usize) -> usize {
+    if address.is_loopback() { count.div_ceil(LOOPBACK) } else { count }
 }
 
 /// All places. Cheap to clone; clones share them.

@@ -2,7 +2,7 @@
 //!
 //! A visitor is a cookie and an OPC UA session with the visitor's identity. Anonymous visitors share one session. What a
 //! visitor may do is up to the server: there are no permissions here, apart from what concerns the machine itself
-//! (certificates and the log), for which the visitor needs the role SecurityAdmin or ConfigureAdmin.
+//! (certificates and the log), for which the visitor's session needs the role SecurityAdmin or ConfigureAdmin at that moment.
 
 use crate::streams::Streams;
 use crate::subject::Subject;
@@ -12,8 +12,11 @@ use std::time::{Duration, Instant};
 use taktwerk::client::{Error, Security};
 use taktwerk::{Client, NodeId};
 use taktwerk_client::ReconnectPolicy;
-use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
-use taktwerk_server::authorization::{Identity, UserIdentity};
+use taktwerk_crypto::MessageSecurityMode;
+use taktwerk_schema::ids::variable_ids;
+use taktwerk_server::ServerShared;
+use taktwerk_server::authorization::role::well_known;
+use taktwerk_server::diagnostics::SessionRights;
 use taktwerk_types::hexadecimal;
 use tokio::sync::Mutex as AsyncMutex;
 
@@ -21,6 +24,8 @@ use tokio::sync::Mutex as AsyncMutex;
 const VISITORS_MAX: usize = 64;
 /// A visitor who does nothing is logged off after this.
 const IDLE: Duration = Duration::from_secs(30 * 60);
+
+const SERVER_STATE: NodeId = NodeId::numeric(0, variable_ids::SERVER_SERVER_STATUS_STATE);
 
 /// A browser with a session.
 #[derive(Debug)]
@@ -31,11 +36,10 @@ pub(crate) struct Visitor {
     pub(crate) csrf: String,
     /// The session on the server.
     pub(crate) client: Client,
-    /// Names of the visitor's roles on an encrypted channel.
-    pub(crate) roles: Vec<String>,
-    /// Their ids, and how the visitor's session is secured.
-    pub(crate) role_ids: Vec<NodeId>,
+    /// How it is secured.
     pub(crate) mode: MessageSecurityMode,
+    /// Knows what the session may do now.
+    server: Arc<ServerShared>,
     /// How many streams are open.
     pub(crate) streams: Arc<Streams>,
     seen: Mutex<Instant>,
@@ -43,14 +47,27 @@ pub(crate) struct Visitor {
 
 impl Visitor {
     /// Whether the visitor may see and change what concerns the machine.
-    pub(crate) fn is_administrator(&self) -> bool {
-        self.user.is_some()
-            && self.roles.iter().any(|role| role == "SecurityAdmin" || role == "ConfigureAdmin")
+    pub(crate) async fn is_administrator(&self) -> bool {
+        self.user.is_some() && is_administrator(&self.rights().await)
     }
 
     /// Whether the visitor may decide which applications are trusted.
-    pub(crate) fn may_trust(&self) -> bool {
-        self.user.is_some() && self.roles.iter().any(|role| role == "SecurityAdmin")
+    pub(crate) async fn may_trust(&self) -> bool {
+        self.user.is_some() && may_trust(&self.rights().await)
+    }
+
+    /// What the server lets the visitor's session do now: nothing if it has ended the session.
+    pub(crate) async fn rights(&self) -> SessionRights {
+        // A server looks at what has changed when a request comes. What it answers does not matter.
+        let _ = self.client.read_value::<i32>(SERVER_STATE).await;
+        self.server.session_rights(&self.client.session_info().session_id).unwrap_or_default()
+    }
+
+    /// The names of roles.
+    pub(crate) fn names(&self, rights: &SessionRights) -> Vec<String> {
+        let authorization = self.server.authorization();
+        let granted = authorization.roles.iter().filter(|role| rights.roles.contains(&role.id));
+        granted.map(|role| role.name.clone()).collect()
     }
 
     fn touch(&self) {
@@ -61,6 +78,20 @@ impl Visitor {
         let seen = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         self.streams.is_empty() && now.saturating_duration_since(seen) > IDLE
     }
+}
+
+fn has_any(rights: &SessionRights, wanted: &[u32]) -> bool {
+    rights.roles.iter().any(|role| role.ns0().is_some_and(|role| wanted.contains(&role)))
+}
+
+/// Whether a user's session may see and change what concerns the machine.
+pub(crate) fn is_administrator(rights: &SessionRights) -> bool {
+    has_any(rights, &[well_known::SECURITY_ADMIN, well_known::CONFIGURE_ADMIN])
+}
+
+/// Whether a user's session may decide which applications are trusted.
+pub(crate) fn may_trust(rights: &SessionRights) -> bool {
+    has_any(rights, &[well_known::SECURITY_ADMIN])
 }
 
 /// All of them.
@@ -80,6 +111,11 @@ pub(crate) enum Refusal {
     /// The server says no, or does not answer.
     #[error("{0}")]
     Server(#[from] Error),
+    /// The user may only change the password, which the dashboard cannot do.
+    #[error(
+        "this password has to be changed first: use a client with the method ChangePassword, or `taktwerk user passwd`"
+    )]
+    MustChangePassword,
     /// There is no randomness to be had.
     #[error("the system has no random numbers")]
     Entropy,
@@ -120,6 +156,9 @@ impl Visitors {
             return Err(Refusal::Full);
         }
         let visitor = Arc::new(connect(subject, Some((user, password))).await?);
+        if visitor.rights().await.must_change_password {
+            return Err(Refusal::MustChangePassword);
+        }
         let cookie = random_text()?;
         self.lock().insert(cookie.clone(), Arc::clone(&visitor));
         Ok((cookie, visitor))
@@ -160,36 +199,16 @@ async fn connect(subject: &Subject, user: Option<(&str, &str)>) -> Result<Visito
             MessageSecurityMode::None
         }
     };
-    let identity = match user {
-        Some((name, password)) => {
-            builder = builder.user(name, password);
-            UserIdentity::UserName(name.to_owned())
-        }
-        None => UserIdentity::Anonymous,
-    };
+    if let Some((name, password)) = user {
+        builder = builder.user(name, password);
+    }
     let client = builder.connect().await?;
-    let policy = if mode == MessageSecurityMode::None {
-        SecurityPolicy::None
-    } else {
-        SecurityPolicy::Aes256_Sha256_RsaPss
-    };
-    let uri = subject.dashboard_pki.as_ref().and_then(|pki| pki.application_uri());
-    let identity = Identity::new(identity, uri, "", policy, mode);
-    let authorization = subject.shared.authorization();
-    let granted = authorization.roles_of(&identity);
-    let roles = authorization
-        .roles
-        .iter()
-        .filter(|role| granted.contains(&role.id))
-        .map(|role| role.name.clone())
-        .collect();
     Ok(Visitor {
         user: user.map(|user| user.0.to_owned()),
         csrf,
         client,
-        roles,
-        role_ids: granted,
         mode,
+        server: Arc::clone(&subject.shared),
         streams: Arc::default(),
         seen: Mutex::new(Instant::now()),
     })

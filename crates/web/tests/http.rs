@@ -7,8 +7,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
-use taktwerk::{RunningServer, Server, StatusCode, Variable};
+use taktwerk::{RunningServer, Server, StatusCode, UtcTime, Variable};
 use taktwerk_server::authorization::{Authorization, IdentityRule};
+use taktwerk_server::{Accepted, Credential, IdentityVerifier, Verification};
 use taktwerk_web::sources::{DestinationState, SourceList, SourceState};
 use taktwerk_web::{Settings, Subject, WebServer};
 
@@ -41,33 +42,37 @@ impl SourceList for OneSource {
     }
 }
 
+/// Knows ada, eve, and new, who has to change the password.
+struct Users;
+
+impl IdentityVerifier for Users {
+    fn verify(&self, credential: Credential) -> Verification {
+        let Credential::Password { user_name, password } = credential else { return Verification::refused() };
+        Verification::Now(match (&*user_name, password.expose()) {
+            ("ada" | "eve", b"secret") => Ok(Accepted::default()),
+            ("new", b"secret") => Ok(Accepted::default().changing_password()),
+            _ => Err(StatusCode::BAD_USER_ACCESS_DENIED),
+        })
+    }
+}
+
 /// A server with one variable, and its web server.
 struct Plant {
     web: WebServer,
     temperature: Variable<f64>,
-    _running: RunningServer,
+    running: RunningServer,
 }
 
 fn plant(change: impl FnOnce(&mut Settings)) -> Plant {
-    let users = |name: &str, password: &[u8]| {
-        if matches!((name, password), ("ada" | "eve", b"secret")) {
-            Ok(())
-        } else {
-            Err(StatusCode::BAD_USER_ACCESS_DENIED)
-        }
-    };
     let mut authorization = Authorization::open();
-    authorization
-        .role_mut("ConfigureAdmin")
-        .unwrap()
-        .identities
-        .push(IdentityRule::UserName("eve".to_owned()));
+    let administrators = ["eve", "new"].map(|name| IdentityRule::UserName(name.to_owned()));
+    authorization.role_mut("ConfigureAdmin").unwrap().identities.extend(administrators);
     let server = Server::builder()
         .application_name("Web test")
         .authorization(authorization)
         .bind("127.0.0.1:0")
         .anonymous()
-        .users(users)
+        .users(Users)
         .allow_clear_passwords()
         .build()
         .unwrap();
@@ -88,7 +93,7 @@ fn plant(change: impl FnOnce(&mut Settings)) -> Plant {
     let mut settings = Settings::at(SocketAddr::from(([127, 0, 0, 1], 0)));
     change(&mut settings);
     let web = WebServer::start(subject, settings).unwrap();
-    Plant { web, temperature, _running: running }
+    Plant { web, temperature, running }
 }
 
 struct Answer {
@@ -397,6 +402,34 @@ fn administrators_see_where_values_come_from() {
 }
 
 #[test]
+fn who_administers_is_what_the_server_says_at_that_moment() {
+    let plant = plant(|_| {});
+    let login = |user: &str| {
+        plant.send("POST", "/api/login", "", &json!({ "user": user, "password": "secret" }).to_string())
+    };
+    // Whatever roles the name has.
+    let refused = login("new");
+    assert_eq!(refused.status, 403, "{}", refused.head);
+    assert!(refused.body.contains("has to be changed") && !refused.head.contains("set-cookie"));
+    let entered = login("eve");
+    let line = entered.head.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+    let cookie = format!("Cookie: {}\r\n", line.split(';').next().unwrap());
+    let get = |path: &str| plant.send("GET", path, &cookie, "");
+    assert_eq!((get("/api/log").status, get("/api/certificates").status), (200, 200));
+    assert!(get("/api/session").json()["roles"].to_string().contains("ConfigureAdmin"));
+    let shared = plant.running.shared();
+    shared.set_authorization(Authorization::open(), UtcTime::from_unix(Duration::from_secs(1_700_000_000)));
+    let mut left = 500;
+    while get("/api/log").status != 403 {
+        std::thread::sleep(Duration::from_millis(10));
+        left -= 1;
+        assert!(left > 0, "eve administers nothing any more");
+    }
+    assert_eq!(get("/api/certificates").status, 403);
+    assert!(!get("/api/session").json()["roles"].to_string().contains("ConfigureAdmin"));
+}
+
+#[test]
 fn malformed_and_oversized_requests_lose_nothing() {
     let plant = plant(|_| {});
     let csrf = format!("X-CSRF-Token: {}\r\n", plant.csrf());
@@ -431,8 +464,8 @@ fn malformed_and_oversized_requests_lose_nothing() {
 fn others_do_not_reach_it_without_https() {
     let plant = plant(|_| {});
     let subject = Subject {
-        shared: Arc::clone(plant._running.shared()),
-        url: plant._running.url(),
+        shared: Arc::clone(plant.running.shared()),
+        url: plant.running.url(),
         server_pki: None,
         dashboard_pki: None,
         is_anonymous_allowed: true,

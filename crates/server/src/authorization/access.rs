@@ -198,6 +198,11 @@ impl AccessTable {
         self.sets.len()
     }
 
+    /// The namespace of a set's nodes.
+    pub(crate) fn namespace(&self, set: u16) -> Option<u16> {
+        self.sets.get(usize::from(set)).map(|(namespace, _)| *namespace)
+    }
+
     /// What the nodes of a set say themselves.
     pub(crate) fn own(&self, set: u16) -> Option<&Access> {
         self.sets.get(usize::from(set)).map(|(_, access)| access)
@@ -222,8 +227,7 @@ impl AccessTable {
         if let Some(permissions) = self.role_permissions(set) {
             return Allowed::Permissions(permissions);
         }
-        let namespace = self.sets.get(usize::from(set)).map(|(namespace, _)| *namespace);
-        match (&self.unspecified, namespace) {
+        match (&self.unspecified, self.namespace(set)) {
             (_, None) => Allowed::Permissions(&[]),
             (Unspecified::Open, _) => Allowed::Everything,
             (Unspecified::Permissions { namespace_zero, .. }, Some(0)) => {

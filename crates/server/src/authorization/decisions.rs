@@ -12,6 +12,14 @@ pub(crate) struct Grant {
     /// In the order of their ids.
     pub(crate) roles: Arc<[NodeId]>,
     pub(crate) mode: MessageSecurityMode,
+    /// The user has to change the password (Part 18 §5.2.8): what nobody has restricted is not for this session.
+    pub(crate) is_limited: bool,
+}
+
+impl Grant {
+    pub(crate) fn new(roles: impl Into<Arc<[NodeId]>>, mode: MessageSecurityMode) -> Self {
+        Self { roles: roles.into(), mode, is_limited: false }
+    }
 }
 
 /// What may be done with the nodes of one set.
@@ -79,7 +87,7 @@ impl Denial {
 impl Decisions {
     /// Of a session that is not activated: nothing.
     pub(crate) fn nothing() -> Self {
-        let grant = Grant { roles: Arc::from([]), mode: MessageSecurityMode::None };
+        let grant = Grant::new([], MessageSecurityMode::None);
         Self { generation: 0, grant, table: Box::new([]) }
     }
 
@@ -106,6 +114,11 @@ impl Decisions {
 fn decide(access: &AccessTable, set: u16, grant: &Grant) -> Decision {
     use AccessRestrictionType as A;
     let granted = match access.allowed(set) {
+        // The server itself can be seen, as Part 3 §4.9.2 suggests it for Anonymous.
+        Allowed::Everything if grant.is_limited => match access.namespace(set) {
+            Some(0) => PermissionType::BROWSE | PermissionType::READ,
+            _ => PermissionType::EMPTY,
+        },
         Allowed::Everything => PermissionType::ALL_BITS,
         Allowed::Permissions(permissions) => permissions
             .iter()
@@ -142,8 +155,8 @@ mod tests {
     #[test]
     fn a_set_without_an_entry_is_for_nobody() {
         let access = AccessTable::new();
-        let roles = Arc::from([NodeId::numeric(0, super::super::role::well_known::SECURITY_ADMIN)]);
-        let decisions = Decisions::new(&access, Grant { roles, mode: MessageSecurityMode::SignAndEncrypt });
+        let roles = [NodeId::numeric(0, super::super::role::well_known::SECURITY_ADMIN)];
+        let decisions = Decisions::new(&access, Grant::new(roles, MessageSecurityMode::SignAndEncrypt));
         assert_eq!(decisions.of_set(access.session(true)).0 & 32, 32);
         assert_eq!(decisions.of_set(u16::MAX), PermissionType::EMPTY);
         assert_eq!(Decisions::nothing().of_set(0), PermissionType::EMPTY);

@@ -12,3 +12,4 @@ pub(crate) mod session;
 
 pub use counters::ServerCounters;
 pub use live::Live;
+pub use session::SessionRights;

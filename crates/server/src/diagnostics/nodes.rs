@@ -82,6 +82,11 @@ impl SessionNode {
         (node.exists() && live.session(node.session).is_some()).then_some(node)
     }
 
+    /// The number of the session with this id.
+    pub(crate) fn session_of(id: &NodeId, live: &Live) -> Option<u32> {
+        Self::resolve(id.as_ref(), live).filter(|node| node.declaration == OBJECT).map(|node| node.session)
+    }
+
     /// Whether the declaration is one that sessions mirror.
     fn exists(self) -> bool {
         matches!(self.declaration, OBJECT | DIAGNOSTICS | SECURITY | SUBSCRIPTIONS)

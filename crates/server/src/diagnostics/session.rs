@@ -58,6 +58,7 @@ pub(crate) struct SessionEntry {
     pub(crate) connected: UtcTime,
     locale_ids: Mutex<Charged<Vec<UaString>>>,
     security: Mutex<Charged<Security>>,
+    rights: Mutex<SessionRights>,
     /// For everything else here.
     _charge: Charge,
     last_contact: AtomicI64,
@@ -101,6 +102,7 @@ impl SessionEntry {
             _charge: account.charge(Category::Sessions, bytes)?,
             locale_ids: Mutex::new(Charged::new(account, Category::Sessions, Vec::new())?),
             security: Mutex::new(Charged::new(account, Category::Sessions, Security::default())?),
+            rights: Mutex::default(),
             number,
             name,
             client,
@@ -177,6 +179,15 @@ impl SessionEntry {
         }
     }
 
+    pub(crate) fn rights(&self) -> SessionRights {
+        self.rights.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
+    /// Notes what the session's user may do from now on.
+    pub(crate) fn set_rights(&self, rights: SessionRights) {
+        *self.rights.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = rights;
+    }
+
     pub(crate) fn locale_ids(&self) -> Vec<UaString> {
         self.locale_ids.lock().unwrap_or_else(std::sync::PoisonError::into_inner).to_vec()
     }
@@ -187,6 +198,21 @@ impl SessionEntry {
     /// The limit that it would pass.
     pub(crate) fn set_locale_ids(&self, locale_ids: Vec<UaString>) -> Result<(), Exhausted> {
         self.locale_ids.lock().unwrap_or_else(std::sync::PoisonError::into_inner).replace(locale_ids)
+    }
+}
+
+/// What decides on what a session may do, as of now.
+#[derive(Debug, Clone)]
+pub struct SessionRights {
+    /// The roles of its user, in the order of their ids; none before it is activated.
+    pub roles: Arc<[NodeId]>,
+    /// The user has to change the password before anything else (Part 18 §5.2.8).
+    pub must_change_password: bool,
+}
+
+impl Default for SessionRights {
+    fn default() -> Self {
+        Self { roles: Arc::from([]), must_change_password: false }
     }
 }
 

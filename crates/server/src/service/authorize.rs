@@ -3,7 +3,7 @@
 use super::context::Context;
 use crate::authorization::role::well_known;
 use crate::authorization::{Decisions, Grant, Identity, UserIdentity};
-use crate::diagnostics::session::Security;
+use crate::diagnostics::session::{Security, SessionRights};
 use crate::identity::User;
 use crate::session::{Session, SessionKey};
 use crate::shared::ServerShared;
@@ -50,10 +50,15 @@ impl Context<'_> {
         } else {
             self.shared.authorization().roles_of(&identity).into()
         };
-        let decisions = self.authorizer.decisions(self.shared, Grant { roles, mode: identity.mode });
+        let grant = Grant { roles, mode: identity.mode, is_limited: session.must_change_password };
+        let decisions = self.authorizer.decisions(self.shared, grant);
         if let Some(session) = self.sessions.get_mut(key) {
             session.decisions = Arc::clone(&decisions);
             session.entry.set_security(security(&identity, session));
+            session.entry.set_rights(SessionRights {
+                roles: Arc::clone(&decisions.grant.roles),
+                must_change_password: session.must_change_password,
+            });
         }
         self.engine.authorize_session(key.into(), &decisions, self.now, self.shared.space());
     }

@@ -75,7 +75,7 @@ fn restore_one(cx: &mut Context<'_>, saved: &mut Saved) -> Restored {
     let config = cx.engine.durable_config().ok_or(StatusCode::BAD_NOT_SUPPORTED)?;
     let users = cx.shared.durable_users();
     let account = users.account(cx.shared.account(), config.bytes_per_user_max, &owner.account_name());
-    let grant = Grant { roles: saved.header.roles.as_slice().into(), mode: saved.header.mode };
+    let grant = Grant::new(saved.header.roles.as_slice(), saved.header.mode);
     let decisions = cx.authorizer.decisions(cx.shared, grant);
     let place = cx.engine.restore_subscription(saved, &account, Arc::clone(&decisions), cx.now)?;
     cx.sessions.leave_behind(core::iter::once(saved.id), &owner, cx.shared.account());

@@ -106,7 +106,7 @@ impl AddressSpace {
             } else {
                 MessageSecurityMode::None
             };
-            let grant = Grant { roles: Arc::clone(&caller.roles), mode };
+            let grant = Grant::new(Arc::clone(&caller.roles), mode);
             Search::new(
                 &nodes,
                 Decisions::new(nodes.access(), grant),

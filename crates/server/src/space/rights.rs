@@ -19,7 +19,7 @@ impl AddressSpace {
     pub fn rights(&self, roles: &[NodeId], mode: MessageSecurityMode) -> Rights {
         let mut roles = roles.to_vec();
         roles.sort();
-        Rights(Decisions::new(self.read().access(), Grant { roles: roles.into(), mode }))
+        Rights(Decisions::new(self.read().access(), Grant::new(roles, mode)))
     }
 
     /// Whether something may be done with a node. To read or write is to read or write the Value of a Variable, which has

@@ -278,7 +278,7 @@ proptest! {
     ) {
         let space = AddressSpace::new(1, 16, APPLICATION);
         world.build(&space);
-        let grant = Grant { roles: Arc::from([]), mode: taktwerk_crypto::MessageSecurityMode::None };
+        let grant = Grant::new([], taktwerk_crypto::MessageSecurityMode::None);
         let decisions = Decisions::new(space.read().access(), grant);
         let now = Now { instant: Instant::ZERO, utc: UtcTime::NULL };
         let compiled = compile(&space, specs.iter().map(Spec::to_wire).collect());

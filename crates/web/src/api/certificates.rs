@@ -17,7 +17,7 @@ const TYPED_LEN: usize = 8;
 
 /// Rejected certificates of applications.
 pub(crate) async fn list(State(app): State<Arc<App>>, Who(visitor): Who) -> Result<Json<Value>, Problem> {
-    if !visitor.is_administrator() {
+    if !visitor.is_administrator().await {
         return Err(Problem::forbidden(
             "certificates take a user with the role SecurityAdmin or ConfigureAdmin",
         ));
@@ -44,7 +44,8 @@ pub(crate) async fn list(State(app): State<Arc<App>>, Who(visitor): Who) -> Resu
             })
         })
         .collect();
-    Ok(Json(json!({ "rejected": rejected, "hasCertificates": true, "mayTrust": visitor.may_trust() })))
+    let may_trust = visitor.may_trust().await;
+    Ok(Json(json!({ "rejected": rejected, "hasCertificates": true, "mayTrust": may_trust })))
 }
 
 #[derive(Deserialize)]
@@ -61,7 +62,7 @@ pub(crate) async fn trust(
     Who(visitor): Who,
     Json(trust): Json<Trust>,
 ) -> Result<Json<Value>, Problem> {
-    if !visitor.may_trust() {
+    if !visitor.may_trust().await {
         return Err(Problem::forbidden("trusting a certificate takes a user with the role SecurityAdmin"));
     }
     let Some(pki) = &app.subject.server_pki else {

@@ -2,6 +2,7 @@
 
 use super::{COOKIE, Problem, Who, cookie};
 use crate::state::App;
+use crate::visitor::{is_administrator, may_trust};
 use axum::Extension;
 use axum::Json;
 use axum::extract::{ConnectInfo, FromRequestParts, State};
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
+use taktwerk_server::diagnostics::SessionRights;
 
 /// Longest name or password.
 const TEXT_LEN_MAX: usize = 512;
@@ -40,16 +42,22 @@ impl FromRequestParts<Arc<App>> for Head {
 pub(crate) async fn session(State(app): State<Arc<App>>, who: Result<Who, Problem>) -> Json<Value> {
     let config = app.subject.shared.config();
     let visitor = who.as_ref().ok().map(|who| &who.0);
+    let rights = match visitor {
+        Some(visitor) => visitor.rights().await,
+        None => SessionRights::default(),
+    };
+    let is_user = visitor.is_some_and(|visitor| visitor.user.is_some());
+    let is_administrator = is_user && is_administrator(&rights);
     Json(json!({
         "application": config.application_name.as_str(),
         "version": version(config),
         "user": visitor.and_then(|visitor| visitor.user.as_deref()),
         "isOpen": visitor.is_some(),
-        "roles": visitor.map(|visitor| &visitor.roles),
+        "roles": visitor.map(|visitor| visitor.names(&rights)),
         "csrf": visitor.map(|visitor| &visitor.csrf),
-        "mayTrust": visitor.is_some_and(|visitor| visitor.may_trust()),
-        "hasSources": app.subject.sources.is_some() && visitor.is_some_and(|visitor| visitor.is_administrator()),
-        "isAdministrator": visitor.is_some_and(|visitor| visitor.is_administrator()),
+        "mayTrust": is_user && may_trust(&rights),
+        "hasSources": app.subject.sources.is_some() && is_administrator,
+        "isAdministrator": is_administrator,
     }))
 }
 

@@ -50,6 +50,7 @@ impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         let status = match &refusal {
             Refusal::Full => StatusCode::SERVICE_UNAVAILABLE,
+            Refusal::MustChangePassword => StatusCode::FORBIDDEN,
             Refusal::Server(_) => StatusCode::UNAUTHORIZED,
             Refusal::Entropy => StatusCode::INTERNAL_SERVER_ERROR,
         };

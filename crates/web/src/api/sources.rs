@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 pub(crate) async fn list(State(app): State<Arc<App>>, Who(visitor): Who) -> Result<Json<Value>, Problem> {
-    if !visitor.is_administrator() {
+    if !visitor.is_administrator().await {
         // Addresses of devices are nothing for everybody.
         return Err(Problem::forbidden("sources take a user with the role SecurityAdmin or ConfigureAdmin"));
     }

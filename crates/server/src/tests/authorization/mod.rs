@@ -28,7 +28,7 @@ impl Shard {
     fn grant(&mut self, token: &NodeId, mut roles: Vec<NodeId>, mode: MessageSecurityMode, now: Now) {
         roles.sort_unstable();
         let TokenOwner::Here(key) = self.sessions.owner(token.as_ref()) else { panic!("no such session") };
-        let grant = Grant { roles: roles.into(), mode };
+        let grant = Grant::new(roles, mode);
         let decisions: Arc<Decisions> = self.authorizer.decisions(&self.shared, grant);
         self.sessions.get_mut(key).unwrap().decisions = Arc::clone(&decisions);
         let space = Arc::clone(self.shared.space());

@@ -166,6 +166,19 @@ fn a_program_deletes_itself_when_its_execution_has_ended() {
     }
 }
 
+#[test]
+fn nothing_is_left_of_a_program_that_cannot_be_added() {
+    let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+    let hall = server.namespace("urn:plant").object("Hall").event_notifier().add().unwrap();
+    // Clients that may add nodes choose their ids.
+    let other = hall.object("Batch/Suspend").add().unwrap();
+    let before = server.space().node_count();
+    assert!(hall.program("Batch", |_, _| Ok(())).is_err());
+    assert_eq!(server.space().node_count(), before);
+    other.delete().unwrap();
+    assert_eq!(hall.program("Batch", |_, _| Ok(())).unwrap().state(), State::Ready);
+}
+
 #[tokio::test]
 async fn clients_make_programs_of_a_type_up_to_a_number() {
     let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();

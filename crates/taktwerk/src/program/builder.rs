@@ -183,6 +183,18 @@ impl Settings {
             diagnostics: Mutex::new(diagnostics),
             auto_delete: self.auto_delete,
         }));
+        if let Err(error) = self.add_methods(&program, &node) {
+            // Clients can have nodes with the ids of its methods. Nothing is left of it then.
+            node.space.delete_tree(&node.id, now());
+            return Err(error);
+        }
+        program.0.shown.set(&["Deletable"], false);
+        program.0.shown.set(&["AutoDelete"], self.auto_delete);
+        program.show(State::Ready, None, 0);
+        Ok(program)
+    }
+
+    fn add_methods(&self, program: &Program, node: &Node) -> Result<(), BuildError> {
         for command in Command::ALL {
             // The type has them with the rule OptionalPlaceholder: an instance gets its own.
             let handler = Arc::new(Run { program: Arc::clone(&program.0), command });
@@ -204,9 +216,6 @@ impl Settings {
                 }
             }
         }
-        program.0.shown.set(&["Deletable"], false);
-        program.0.shown.set(&["AutoDelete"], self.auto_delete);
-        program.show(State::Ready, None, 0);
-        Ok(program)
+        Ok(())
     }
 }

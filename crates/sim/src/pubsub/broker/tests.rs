@@ -3,7 +3,7 @@
 use super::*;
 use crate::network::{Network, Route};
 use crate::queue::EventQueue;
-use rumqttc::Unsubscribe;
+use rumqttc::{Publish, Unsubscribe};
 use taktwerk_crypto::SeededEntropy;
 
 fn broker() -> (Broker, LinkId) {

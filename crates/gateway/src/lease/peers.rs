@@ -19,7 +19,7 @@ pub(super) struct Peer {
     pub(super) lease_time: Duration,
     /// A number that is the same if it wants the same sources; `None` if it does not say.
     pub(super) wants: Option<u64>,
-    /// Whether it has taken nothing yet, and takes nothing now: it has no share.
+    /// Whether it does not know long enough who is there: it has no share, and takes nothing but what it had before.
     pub(super) is_new: bool,
 }
 
@@ -74,9 +74,11 @@ impl Peers {
             // Whoever has just come does not know who was there a moment ago.
             None => longest(&mut now.values().chain([&own])),
             Some(_) => {
-                // A number may be that of another connection meanwhile.
-                let is_there = |pid: &i32| now.get(pid).is_some_and(|peer| !peer.is_new);
-                let is_gone = |(pid, peer): &(&i32, &Peer)| !peer.is_new && !is_there(pid);
+                // A number may be that of another connection meanwhile. One that was new is waited for, too: it may have
+                // taken something since, and one that has come back takes at once what it had.
+                let is_there =
+                    |pid: &i32, was_new: bool| now.get(pid).is_some_and(|peer| was_new || !peer.is_new);
+                let is_gone = |(pid, peer): &(&i32, &Peer)| !is_there(pid, peer.is_new);
                 longest(&mut self.seen.iter().filter(is_gone).map(|(_, peer)| peer))
             }
         };
@@ -145,14 +147,19 @@ mod tests {
         let at = missed + 10 * LEASE;
         peers.look(PEER, BTreeMap::from([(1, PEER), (3, slow)]), at);
         peers.look(PEER, of(&[1]), at + LEASE);
-        // One that has taken nothing is not waited for.
-        peers.look(PEER, BTreeMap::from([(1, PEER), (4, Peer { is_new: true, ..slow })]), at + 2 * LEASE);
-        peers.look(PEER, of(&[1]), at + 3 * LEASE);
+        assert!(!peers.are_settled(at + 4 * LEASE - ms(1)) && peers.are_settled(at + 4 * LEASE));
+        // One that was new may have taken something since, or have what it had before.
+        let new = Peer { is_new: true, ..PEER };
+        peers.look(PEER, BTreeMap::from([(1, PEER), (4, new)]), at + 5 * LEASE);
+        assert!(peers.are_settled(at + 5 * LEASE), "nobody is gone");
+        peers.look(PEER, BTreeMap::from([(1, PEER), (4, new)]), at + 6 * LEASE);
+        assert!(peers.are_settled(at + 6 * LEASE), "it is still there");
+        peers.look(PEER, of(&[1]), at + 7 * LEASE);
+        assert!(!peers.are_settled(at + 8 * LEASE - ms(1)) && peers.are_settled(at + 8 * LEASE));
         // Another one has the same number.
         let mut reused = Peers::new();
         reused.look(PEER, of(&[1, 2]), begin);
         reused.look(PEER, BTreeMap::from([(1, PEER), (2, Peer { is_new: true, ..PEER })]), at);
         assert!(!reused.are_settled(at + LEASE - ms(1)) && reused.are_settled(at + LEASE));
-        assert!(!peers.are_settled(at + 4 * LEASE - ms(1)) && peers.are_settled(at + 4 * LEASE));
     }
 }

@@ -21,6 +21,8 @@ use taktwerk_types::{DataValue, NodeId, QualifiedName, StatusCode, Variant};
 
 /// Folders whose types are remembered.
 const MODELS_MAX: usize = 1_000_000;
+/// Folders beyond which none is added for an event of another server.
+const FOLDERS_MAX: usize = 100_000;
 const FOLDER_TYPE: NodeId = NodeId::numeric(0, object_type_ids::FOLDER_TYPE);
 
 /// What variables and methods have below them.
@@ -522,7 +524,8 @@ impl Plant {
     pub fn notifier(&self, path: &[String], is_folder: bool) -> Option<Node> {
         match self.namespace.node(self.id(&path.join("/"))) {
             Ok(node) => Some(node),
-            Err(_) if is_folder => self.folder(path).ok(),
+            // Other servers say which objects there are, again and again.
+            Err(_) if is_folder && lock(&self.folders).len() < FOLDERS_MAX => self.folder(path).ok(),
             Err(_) => None,
         }
     }

@@ -311,7 +311,10 @@ impl Bases {
                 None => break,
             }
         }
-        self.keep(kind, &NodeId::NULL);
+        // Behind the limit nobody was asked: the type may have a supertype all the same.
+        if budget.exceeded().is_none() {
+            self.keep(kind, &NodeId::NULL);
+        }
         Ok(NodeId::NULL)
     }
 
@@ -420,6 +423,9 @@ fn structure<T: taktwerk_types::Structure>(value: &DataValue) -> Option<T> {
 mod tests {
     use super::*;
     use core::time::Duration;
+    use taktwerk_schema::ids::object_type_ids;
+    use taktwerk_server::space::NodeSpec;
+    use taktwerk_server::space::build::Under;
 
     #[test]
     fn what_a_server_tells_is_limited() {
@@ -454,6 +460,34 @@ mod tests {
         let mut budget = Budget::new(250_000, Duration::from_secs(60));
         let found = subtree(&client, "plc", root, (5, 200), &mut budget).await.unwrap();
         assert!(budget.exceeded().is_some() && found.objects.len() < 1501);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_supertype_that_was_not_told_in_time_is_asked_for_again() {
+        let server = taktwerk::Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+        let _own = server.namespace("urn:example:plant");
+        let ns0 = |id| NodeId::numeric(0, id);
+        let base = ns0(object_type_ids::DEVICE_FAILURE_EVENT_TYPE);
+        let under = Under {
+            parent: &base,
+            reference_type: &ns0(reference_type_ids::HAS_SUBTYPE),
+            type_definition: None,
+        };
+        let kind = NodeId::numeric(2, 7);
+        let spec = NodeSpec::object_type(kind.clone(), QualifiedName::new(2, "PumpFailure"));
+        server.space().add_node(spec, under, taktwerk_net::clock::wall()).unwrap();
+        let server = server.spawn().unwrap();
+        let client = Client::connect(&server.url()).await.unwrap();
+        let mut bases = Bases::default();
+        // The answer is larger than that.
+        let mut budget = Budget::new(1, Duration::from_secs(60));
+        budget.take(2);
+        assert_eq!(bases.of(&client, &kind, &mut budget).await.unwrap(), NodeId::NULL);
+        assert_eq!(bases.of(&client, &kind, &mut Budget::small()).await.unwrap(), base);
+        // What has none is not asked for again and again.
+        let none = NodeId::numeric(2, 8);
+        assert_eq!(bases.of(&client, &none, &mut Budget::small()).await.unwrap(), NodeId::NULL);
+        assert_eq!(bases.0.get(&none), Some(&NodeId::NULL));
     }
 
     #[test]

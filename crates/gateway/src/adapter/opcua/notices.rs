@@ -92,6 +92,11 @@ pub(super) struct Items {
 }
 
 impl Notices {
+    /// The nodes are looked at again: those that the server does not have any more are forgotten.
+    pub(super) fn begin_places(&mut self) {
+        self.places.clear();
+    }
+
     pub(super) fn place(&mut self, address: String, place: Place) {
         self.places.insert(address, place);
     }
@@ -423,6 +428,21 @@ mod tests {
         relayed.seen.0 = true;
         relayed.follow(event);
         assert!(!relayed.alarm.view().unwrap().state.acked);
+    }
+
+    /// A server that has other nodes on each connection.
+    #[test]
+    fn places_are_those_of_the_last_connection() {
+        let mut notices = Notices::default();
+        for connection in 0..10 {
+            notices.begin_places();
+            for node in 0..5 {
+                let place = Place { path: vec![format!("{connection}/{node}")], is_object: true };
+                notices.place(format!("ns=2;s={connection}/{node}"), place);
+            }
+        }
+        assert_eq!(notices.places.len(), 5);
+        assert!(notices.places.contains_key("ns=2;s=9/4"));
     }
 
     #[test]

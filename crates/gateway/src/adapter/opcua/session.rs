@@ -340,6 +340,7 @@ async fn find(server: &mut OpcUa, client: &Client, feed: &Feed, target: &str) ->
         links.translation = Translation::new(&namespaces, feed.plant()).with_structures(feed.plant());
         return Ok(links);
     }
+    server.notices.begin_places();
     let learning = feed.plant().catalogue().learning();
     let mut used = HashSet::new();
     let mut budget = Budget::new(server.limits.0, server.limits.1);

@@ -76,6 +76,8 @@ struct Followed {
     tapped: Tapped,
     handle: Option<VariableHandle>,
     last: Option<DataValue>,
+    /// What the destination was told last.
+    told: Option<(Variant, StatusCode)>,
 }
 
 /// The fields of a destination, as they are followed.
@@ -93,6 +95,7 @@ impl Follower {
             tapped: Tap::add(tap),
             handle: None,
             last: None,
+            told: None,
         };
         Self { space, fields: fields.iter().map(follow).collect() }
     }
@@ -136,12 +139,14 @@ impl Followed {
         let is_structure = content.built_in_type() == Some(BuiltInType::ExtensionObject);
         let (content, status) =
             if is_structure { (Variant::Empty, StatusCode::BAD_NOT_SUPPORTED) } else { (content, status) };
-        let same_content = |last: &DataValue| {
-            last.status() == value.status() && last.value.as_ref().is_some_and(|last| last.same_as(&content))
-        };
-        let is_change = !self.last.as_ref().is_some_and(same_content);
+        // What is told, and not what is there: a value that is Bad is told without its content.
+        let is_told = |(told, before): &(Variant, StatusCode)| *before == status && told.same_as(&content);
+        let is_change = !self.told.as_ref().is_some_and(is_told);
         let time = value.source_timestamp.filter(|time| !time.is_null()).unwrap_or(now);
         self.tapped.push(&self.name, &content, status, (time, now), is_change);
+        if is_change {
+            self.told = Some((content, status));
+        }
         self.last = Some(value);
     }
 }
@@ -232,6 +237,15 @@ mod tests {
             assert_eq!(told(&mut follower), if every { vec![of(begin)] } else { vec![] });
             level.set(begin + 1.0);
             assert_eq!(told(&mut follower), [of(begin + 1.0)]);
+            // Bad again and again.
+            for (at, status) in [(1, StatusCode::BAD_DEVICE_FAILURE), (2, StatusCode::BAD_DEVICE_FAILURE)] {
+                let time = UtcTime::from_unix(Duration::from_secs(1_700_000_000 + at));
+                server.space().variable(level.id()).unwrap().set_with(begin, status, time, time);
+                let failed = ("Tank".to_owned(), Variant::Empty, status);
+                assert_eq!(told(&mut follower), if every || at == 1 { vec![failed] } else { vec![] });
+            }
+            level.set(begin);
+            assert_eq!(told(&mut follower), [of(begin)]);
             // A node that comes, goes, and comes again.
             let later = plant.variable("Later", 7.0).add().unwrap();
             let good = ("Later".to_owned(), Variant::from(7.0), StatusCode::GOOD);

@@ -1,9 +1,11 @@
 use super::*;
+use crate::fault::Fault;
 use crate::fields::Sections;
+use core::time::Duration;
 use std::path::Path;
 use std::thread::sleep;
 use taktwerk::Server;
-use taktwerk_types::BuiltInType;
+use taktwerk_types::UtcTime;
 
 const MS: Duration = Duration::from_millis(1);
 

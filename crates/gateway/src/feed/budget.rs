@@ -1,0 +1,64 @@
+//! How many values a source may store, and the tags whose newest reading waits until it may.
+
+use super::held::Held;
+use std::collections::VecDeque;
+use std::time::Instant;
+use taktwerk_types::UtcTime;
+
+/// Values that may be stored: refilled by the second.
+#[derive(Debug)]
+pub(super) struct Budget {
+    left: f64,
+    filled: Instant,
+    /// Tags whose newest reading waits, in the order in which they began to wait.
+    pub(super) line: VecDeque<usize>,
+}
+
+/// What has become of readings.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    pub(super) stored: usize,
+    pub(super) replaced: usize,
+    pub(super) invalid: usize,
+}
+
+impl Budget {
+    /// All that a second allows.
+    pub(super) fn full(per_second: u64) -> Self {
+        Self { left: per_second as f64, filled: Instant::now(), line: VecDeque::new() }
+    }
+
+    /// Takes what may be stored now of so many.
+    pub(super) fn take(&mut self, per_second: u64, wanted: usize, now: Instant) -> usize {
+        let per_second = per_second as f64;
+        let filled = self.left + now.duration_since(self.filled).as_secs_f64() * per_second;
+        self.filled = now;
+        let granted = (filled.min(per_second) as usize).min(wanted);
+        self.left = filled.min(per_second) - granted as f64;
+        granted
+    }
+
+    /// Stores readings that wait: as many as may be stored, or all.
+    pub(super) fn store_waiting(
+        &mut self,
+        all: &mut [Held],
+        per_second: Option<u64>,
+        (now, utc): (Instant, UtcTime),
+        outcome: &mut Outcome,
+    ) {
+        while let Some(position) = self.line.front() {
+            if let Some(held) = all.get_mut(*position) {
+                let may = |budget: &mut Self| per_second.is_none_or(|most| budget.take(most, 1, now) > 0);
+                if held.waits.is_some() && !may(self) {
+                    return;
+                }
+                held.is_queued = false;
+                if let Some(reading) = held.waits.take() {
+                    outcome.stored += 1;
+                    outcome.invalid += usize::from(!held.store(*reading, now, utc));
+                }
+            }
+            self.line.pop_front();
+        }
+    }
+}

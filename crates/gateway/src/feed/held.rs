@@ -1,0 +1,115 @@
+//! A tag with its variable: scaling, deadband, and the quality of what is there.
+
+use super::Reading;
+use crate::destination::tap::Tapped;
+use crate::tag::Scaling;
+use crate::value::Kind;
+use core::time::Duration;
+use std::sync::Arc;
+use std::time::Instant;
+use taktwerk_server::space::VariableHandle;
+use taktwerk_types::{StatusCode, UtcTime, Variant};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Quality {
+    /// No value has come yet.
+    Waiting,
+    Fresh,
+    /// Uncertain_LastUsableValue.
+    Stale,
+    /// Bad_NoCommunication.
+    Lost,
+}
+
+/// A tag with its variable.
+pub(super) struct Held {
+    /// `None` if there is a node of another one with its name.
+    pub(super) variable: Option<VariableHandle>,
+    pub(super) kind: Kind,
+    pub(super) is_writable: bool,
+    pub(super) scaling: Option<Scaling>,
+    pub(super) deadband: f64,
+    pub(super) last_number: Option<f64>,
+    pub(super) every: Option<Duration>,
+    pub(super) answered: Instant,
+    pub(super) quality: Quality,
+    pub(super) name: Arc<str>,
+    /// The destinations that get its values.
+    pub(super) taps: Vec<Tapped>,
+    /// What they were given last.
+    pub(super) last_tapped: Option<(Variant, StatusCode)>,
+    /// Whether another gateway asks the source: then it fills the destinations.
+    pub(super) is_standby: bool,
+    /// Whether the destinations have been given nothing since another gateway filled them.
+    pub(super) is_untold: bool,
+    /// The newest reading, if it waits until the source may store it.
+    pub(super) waits: Option<Box<Reading>>,
+    /// Whether its position is in the line of [`Budget`].
+    pub(super) is_queued: bool,
+}
+
+impl Held {
+    /// Stores a reading; false if it does not fit the type.
+    pub(super) fn store(&mut self, reading: Reading, now: Instant, utc: UtcTime) -> bool {
+        let Reading { value, status, time } = reading;
+        self.answered = now;
+        let was_fresh = core::mem::replace(&mut self.quality, Quality::Fresh) == Quality::Fresh;
+        let time = time.unwrap_or(utc);
+        if status.is_bad() {
+            self.last_number = None;
+            self.set(Variant::Empty, status, time, utc);
+            return true;
+        }
+        let converted = match self.scaling {
+            Some(scaling) => scaling.apply(&value, self.kind.element),
+            None => self.kind.coerce(value).map(|value| (value, StatusCode::GOOD)),
+        };
+        let Some((value, limited)) = converted else {
+            self.last_number = None;
+            self.set(Variant::Empty, StatusCode::BAD_TYPE_MISMATCH, time, utc);
+            return false;
+        };
+        let status = if status == StatusCode::GOOD { limited } else { status };
+        if self.deadband > 0.0 {
+            let number = value.as_f64();
+            let is_near = |last: f64| number.is_some_and(|number| (number - last).abs() < self.deadband);
+            if was_fresh && status == StatusCode::GOOD && self.last_number.is_some_and(is_near) {
+                return true;
+            }
+            self.last_number = number.filter(|_| status == StatusCode::GOOD);
+        }
+        self.set(value, status, time, utc);
+        true
+    }
+
+    /// Gives a value to the variable and to the destinations.
+    fn set(&mut self, value: Variant, status: StatusCode, time: UtcTime, utc: UtcTime) {
+        if !self.taps.is_empty() && !self.is_standby {
+            self.is_untold = false;
+            let last = self.last_tapped.as_ref();
+            let is_change = last.is_none_or(|(last, before)| *before != status || !last.same_as(&value));
+            for tap in &self.taps {
+                tap.push(&self.name, &value, status, (time, utc), is_change);
+            }
+            if is_change {
+                self.last_tapped = Some((value.clone(), status));
+            }
+        }
+        if let Some(variable) = &self.variable {
+            variable.set_with(value, status, time, utc);
+        }
+    }
+
+    /// No value has come.
+    pub(super) fn decline(&mut self, quality: Quality, utc: UtcTime) {
+        self.quality = quality;
+        self.last_number = None;
+        let last = self.variable.as_ref().map(VariableHandle::get).unwrap_or_default();
+        match last.value {
+            Some(value) if quality == Quality::Stale && !last.status.unwrap_or_default().is_bad() => {
+                self.set(value, StatusCode::UNCERTAIN_LAST_USABLE_VALUE, utc, utc);
+            }
+            _ => self.set(Variant::Empty, StatusCode::BAD_NO_COMMUNICATION, utc, utc),
+        }
+    }
+}

@@ -403,6 +403,13 @@ async fn a_user_who_must_change_the_password_can_do_nothing_else() {
         installation.log_on("otto", "first password").await.err(),
         Some(StatusCode::BAD_USER_ACCESS_DENIED)
     );
+    // The session waits for its client to activate it again, however long the way to the client is.
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    installation.management.tick();
+    for _ in 0..10 {
+        assert!(otto.read_value::<i32>("i=2259").await.is_ok());
+    }
+    assert!(otto.read_value::<i32>(own.id().clone()).await.is_err());
     let otto = installation.log_on("otto", "second password").await.unwrap();
     assert_eq!(otto.read_value::<i32>(own.id().clone()).await.unwrap(), 1);
 

@@ -200,7 +200,7 @@ fn remove_user(management: &Arc<Management>, caller: &CallContext, mut inputs: I
     Ok(Vec::new())
 }
 
-/// ChangePassword (Part 18 §5.2.8). Sessions that were begun with the old password end.
+/// ChangePassword (Part 18 §5.2.8). Sessions that were begun with the old password end, unless they can do nothing else.
 fn change_password(management: &Arc<Management>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
     if !caller.encrypted {
         return Err(StatusCode::BAD_SECURITY_MODE_INSUFFICIENT);
@@ -237,7 +237,10 @@ fn change_password(management: &Arc<Management>, caller: &CallContext, mut input
     });
     changed.map_err(|refused| refused.0)?;
     management.inner().attempts.succeeded(name);
-    management.end_soon();
+    // Part 18 §5.2.8: whoever had to change it activates this very session again, and can do nothing before.
+    if caller.user.is_some() {
+        management.end_soon();
+    }
     Ok(Vec::new())
 }
 

@@ -21,6 +21,8 @@ pub(super) struct Peer {
     pub(super) wants: Option<u64>,
     /// Whether it does not know long enough who is there: it has no share, and takes nothing but what it had before.
     pub(super) is_new: bool,
+    /// Whether it is new and had something with an earlier connection, which it takes at once.
+    pub(super) is_back: bool,
 }
 
 /// What begins the name of a connection.
@@ -29,8 +31,12 @@ const NAME: &str = "taktwerk-gateway leases";
 impl Peer {
     /// The name of its connection.
     pub(super) fn name(&self) -> String {
-        let new = if self.is_new { " new" } else { "" };
-        format!("{NAME} {} {:016x}{new}", self.lease_time.as_millis(), self.wants.unwrap_or_default())
+        let state = match (self.is_new, self.is_back) {
+            (true, true) => " back",
+            (true, false) => " new",
+            (false, _) => "",
+        };
+        format!("{NAME} {} {:016x}{state}", self.lease_time.as_millis(), self.wants.unwrap_or_default())
     }
 
     /// Reads the name of a connection. What is none of ours, or of another version, is taken for the longest lease.
@@ -41,9 +47,11 @@ impl Peer {
         match (millis, wants) {
             (Some(millis), Some(wants)) => {
                 let lease_time = Duration::from_millis(millis).min(LEASE_MAX);
-                Self { lease_time, wants: Some(wants), is_new: words.next() == Some("new") }
+                let state = words.next();
+                let is_back = state == Some("back");
+                Self { lease_time, wants: Some(wants), is_new: is_back || state == Some("new"), is_back }
             }
-            _ => Self { lease_time: LEASE_MAX, wants: None, is_new: false },
+            _ => Self { lease_time: LEASE_MAX, wants: None, is_new: false, is_back: false },
         }
     }
 
@@ -57,6 +65,8 @@ impl Peer {
 #[derive(Debug)]
 pub(super) struct Peers {
     seen: BTreeMap<i32, Peer>,
+    /// When each of them was seen first.
+    since: BTreeMap<i32, Instant>,
     /// Before this nothing is taken that others may have had. `None` before the first look.
     settled: Option<Instant>,
 }
@@ -64,7 +74,7 @@ pub(super) struct Peers {
 impl Peers {
     /// None has been seen yet.
     pub(super) fn new() -> Self {
-        Self { seen: BTreeMap::new(), settled: None }
+        Self { seen: BTreeMap::new(), since: BTreeMap::new(), settled: None }
     }
 
     /// The connections of a look that has just been answered. Says whether they differ from those of the look before.
@@ -74,17 +84,29 @@ impl Peers {
             // Whoever has just come does not know who was there a moment ago.
             None => longest(&mut now.values().chain([&own])),
             Some(_) => {
-                // A number may be that of another connection meanwhile. One that was new is waited for, too: it may have
-                // taken something since, and one that has come back takes at once what it had.
-                let is_there =
-                    |pid: &i32, was_new: bool| now.get(pid).is_some_and(|peer| was_new || !peer.is_new);
-                let is_gone = |(pid, peer): &(&i32, &Peer)| !is_there(pid, peer.is_new);
+                // A number may be that of another connection meanwhile.
+                let is_there = |pid: &i32, seen: &Peer| {
+                    let was_idle = seen.is_new && !seen.is_back;
+                    now.get(pid)
+                        .is_some_and(|peer| was_idle || !peer.is_new || (seen.is_back && peer.is_back))
+                };
+                // One that is new takes nothing before a lease time has passed. One that starts and fails again and again must
+                // not keep others from what is free.
+                let is_idle = |pid: &i32, seen: &Peer| {
+                    let since = self.since.get(pid).copied().unwrap_or(at);
+                    seen.is_new && !seen.is_back && at < since + seen.lease_time / 2
+                };
+                let is_gone = |(pid, peer): &(&i32, &Peer)| !is_there(pid, peer) && !is_idle(pid, peer);
                 longest(&mut self.seen.iter().filter(is_gone).map(|(_, peer)| peer))
             }
         };
         let due = at + wait.unwrap_or_default();
         self.settled = Some(self.settled.map_or(due, |settled| settled.max(due)));
         let differs = self.seen != now;
+        self.since.retain(|pid, _| now.contains_key(pid));
+        now.keys().for_each(|pid| {
+            self.since.entry(*pid).or_insert(at);
+        });
         self.seen = now;
         differs
     }
@@ -100,15 +122,15 @@ mod tests {
     use super::*;
 
     const LEASE: Duration = Duration::from_secs(1);
-    const PEER: Peer = Peer { lease_time: LEASE, wants: Some(7), is_new: false };
+    const PEER: Peer = Peer { lease_time: LEASE, wants: Some(7), is_new: false, is_back: false };
 
     #[test]
     fn a_connection_says_what_others_have_to_know() {
         assert_eq!(PEER.name(), "taktwerk-gateway leases 1000 0000000000000007");
-        let long = Peer { lease_time: LEASE_MAX, wants: Some(u64::MAX), is_new: true };
+        let long = Peer { lease_time: LEASE_MAX, wants: Some(u64::MAX), is_new: true, is_back: true };
         // The name of a connection has at most 63 bytes.
         assert!(long.name().len() < 64);
-        for peer in [PEER, long] {
+        for peer in [PEER, long, Peer { is_back: false, ..long }] {
             assert_eq!(Peer::of_name(&peer.name()), peer);
         }
         for name in [
@@ -118,11 +140,51 @@ mod tests {
             "taktwerk-gateway leases x 7",
             "taktwerk-gateway leases 5",
         ] {
-            let unknown = Peer { lease_time: LEASE_MAX, wants: None, is_new: false };
+            let unknown = Peer { lease_time: LEASE_MAX, wants: None, is_new: false, is_back: false };
             assert_eq!(Peer::of_name(name), unknown, "{name}");
         }
         let endless = Peer::of_name("taktwerk-gateway leases 99999999999 0");
         assert_eq!(endless.lease_time, LEASE_MAX);
+    }
+
+    #[test]
+    fn a_gateway_that_was_new_is_waited_for_if_it_may_have_something() {
+        let begin = Instant::now();
+        let ms = Duration::from_millis;
+        let new = Peer { is_new: true, ..PEER };
+        let back = Peer { is_back: true, ..new };
+        // How long it was seen, and whether others wait for it.
+        for (peer, seen, is_waited_for) in [
+            (new, ms(0), false),
+            (new, ms(400), false),
+            // It may have been settled since the last look.
+            (new, ms(900), true),
+            (back, ms(0), true),
+            (PEER, ms(0), true),
+        ] {
+            let mut peers = Peers::new();
+            peers.look(PEER, BTreeMap::from([(1, PEER)]), begin);
+            let come = begin + 5 * LEASE;
+            for at in [come, come + seen] {
+                peers.look(PEER, BTreeMap::from([(1, PEER), (4, peer)]), at);
+                assert!(peers.are_settled(at), "nobody is gone");
+            }
+            let missed = come + seen + ms(50);
+            // Another one that is new may have the number of the connection.
+            let now = if peer == back { vec![(1, PEER), (4, new)] } else { vec![(1, PEER)] };
+            peers.look(PEER, now.into_iter().collect(), missed);
+            assert_eq!(peers.are_settled(missed), !is_waited_for, "{peer:?} {seen:?}");
+            assert!(peers.are_settled(missed + LEASE));
+        }
+        // One that fails again and again does not keep others from what is free.
+        let mut peers = Peers::new();
+        peers.look(PEER, BTreeMap::from([(1, PEER)]), begin);
+        for number in 0..50 {
+            let at = begin + 5 * LEASE + ms(300) * number;
+            peers.look(PEER, BTreeMap::from([(1, PEER), (10 + number as i32, new)]), at);
+            peers.look(PEER, BTreeMap::from([(1, PEER)]), at + ms(150));
+            assert!(peers.are_settled(at + ms(150)));
+        }
     }
 
     #[test]
@@ -143,19 +205,11 @@ mod tests {
         assert!(!peers.look(PEER, of(&[1]), missed + ms(300)));
         assert!(peers.are_settled(missed + LEASE));
         // One with a longer lease is waited for as long.
-        let slow = Peer { lease_time: 3 * LEASE, wants: None, is_new: false };
+        let slow = Peer { lease_time: 3 * LEASE, wants: None, ..PEER };
         let at = missed + 10 * LEASE;
         peers.look(PEER, BTreeMap::from([(1, PEER), (3, slow)]), at);
         peers.look(PEER, of(&[1]), at + LEASE);
         assert!(!peers.are_settled(at + 4 * LEASE - ms(1)) && peers.are_settled(at + 4 * LEASE));
-        // One that was new may have taken something since, or have what it had before.
-        let new = Peer { is_new: true, ..PEER };
-        peers.look(PEER, BTreeMap::from([(1, PEER), (4, new)]), at + 5 * LEASE);
-        assert!(peers.are_settled(at + 5 * LEASE), "nobody is gone");
-        peers.look(PEER, BTreeMap::from([(1, PEER), (4, new)]), at + 6 * LEASE);
-        assert!(peers.are_settled(at + 6 * LEASE), "it is still there");
-        peers.look(PEER, of(&[1]), at + 7 * LEASE);
-        assert!(!peers.are_settled(at + 8 * LEASE - ms(1)) && peers.are_settled(at + 8 * LEASE));
         // Another one has the same number.
         let mut reused = Peers::new();
         reused.look(PEER, of(&[1, 2]), begin);

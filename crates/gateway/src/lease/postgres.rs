@@ -86,15 +86,17 @@ impl Locks {
     }
 
     async fn look(&mut self, wanted: &[String], give_back: &[String], own: Peer) -> Result<Round, Fault> {
+        // It says so before it takes anything.
+        let is_back = self.goes_on && !self.had.is_empty();
         let mut link = match self.link.take() {
             Some(link) => link,
-            None => self.connect(own).await?,
+            None => self.connect(Peer { is_back, ..own }).await?,
         };
         link.is_new &= !link.peers.are_settled(Instant::now());
         if !link.is_new {
             self.had.clone_from(&link.held);
         }
-        let own = Peer { is_new: link.is_new, ..own };
+        let own = Peer { is_new: link.is_new, is_back: link.is_new && is_back, ..own };
         let round = self.round_with(&mut link, wanted, give_back, own).await;
         let round = round.map_err(|error| self.database.failed(&error))?;
         let round = round.ok_or_else(|| Fault::other(self.database.target(), POOLED))?;
@@ -201,7 +203,12 @@ impl Cluster for Locks {
         give_back: &'a [String],
         every: Duration,
     ) -> BoxFuture<'a, Result<Round, Fault>> {
-        let own = Peer { lease_time: lease_time(every), wants: Some(fingerprint(wanted)), is_new: true };
+        let own = Peer {
+            lease_time: lease_time(every),
+            wants: Some(fingerprint(wanted)),
+            is_new: true,
+            is_back: false,
+        };
         Box::pin(self.look(wanted, give_back, own))
     }
 

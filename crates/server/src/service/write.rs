@@ -1,22 +1,26 @@
 //! Write (Part 4 §5.11.4).
+//!
+//! `later`: writes whose handlers may block; `note`: what the audit is told.
+
+mod later;
+mod note;
+
+pub(crate) use later::PendingWrite;
+pub(super) use later::wait;
 
 use super::Outcome;
-use super::audit::known_id;
 use super::context::Context;
-use super::deferred::{Fill, Gap, deadline};
+use super::deferred::Gap;
 use super::gate::Caller;
 use super::list::{self, Cursor, List};
 use super::read::unknown;
 use super::reply::Reply;
 use super::request::Request;
-use crate::account::{Category, HeapSize};
-use crate::audit::record::cut;
-use crate::audit::{AuditAction, AuditRecord, AuditValue};
+use crate::account::HeapSize;
 use crate::authorization::Decisions;
 use crate::callback::{CallContext, WriteCall, WriteHandler};
-use crate::effect::{JobResult, Task};
+use crate::effect::Task;
 use crate::error::Fault;
-use crate::job_kind::JobKind;
 use crate::space::NodeIx;
 use crate::space::attribute as attribute_of;
 use crate::space::data_type::{Expected, Fit};
@@ -26,12 +30,13 @@ use crate::space::slot::Snapshot;
 use crate::space::store::SlotHandle;
 use crate::space::view::attribute;
 use crate::work::unit;
+use note::Note;
 use std::sync::Arc;
 use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_schema::{AccessLevelType, PermissionType, WriteResponse};
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{
-    DataValue, Decode, Encode, NodeId, NodeIdRef, NumericRange, StatusCode, Structure, UtcTime, Variant,
+    DataValue, Decode, Encode, NodeId, NodeIdRef, NumericRange, StatusCode, UtcTime, Variant,
 };
 
 /// A checked write.
@@ -165,44 +170,6 @@ impl Write {
     }
 }
 
-/// A write that runs on a worker thread.
-#[derive(Debug)]
-pub(crate) struct PendingWrite {
-    /// What the audit is told when the result is there.
-    note: Option<Box<AuditRecord>>,
-}
-
-impl HeapSize for PendingWrite {
-    fn heap_size(&self) -> usize {
-        self.note.heap_size()
-    }
-}
-
-impl PendingWrite {
-    /// Appends the result to the response, and gives what the audit is to be told.
-    pub(super) fn finish(&mut self, status: StatusCode, out: &mut Vec<u8>) -> Option<AuditRecord> {
-        status.encode(out);
-        self.note.take().map(|note| AuditRecord { status, ..*note })
-    }
-
-    pub(super) fn take_note(&mut self) -> Option<Box<AuditRecord>> {
-        self.note.take()
-    }
-}
-
-/// Waits for the results of writes.
-pub(super) fn wait(
-    cx: &mut Context<'_>,
-    caller: &Caller<'_>,
-    request: &Request<'_>,
-    reply: &mut Reply<'_>,
-    gaps: Vec<(Gap, Task)>,
-) -> Result<Outcome, Fault> {
-    let max = cx.shared.config().limits.deferred_timeout;
-    let until = deadline(cx.now.instant, request.header.timeout_hint, max);
-    cx.gather(request, caller.session, until, WriteResponse::BINARY_ENCODING_ID, gaps, reply)
-}
-
 #[inline]
 fn work_through(
     cx: &mut Context<'_>,
@@ -271,23 +238,10 @@ fn work_through(
                     }
                     WriteCall::Now(Err(status)) => status,
                     WriteCall::Blocking(run) => {
-                        // The work owns the value until it is done, whatever becomes of the request.
-                        let charge = cx.account(Some(key)).charge(Category::Requests, size);
-                        let has_room = cx.deferrals.has_room_for(cx.peer.connection, gaps.len() + 1);
-                        match charge {
-                            Err(exhausted) => exhausted.status(),
-                            Ok(_) if !has_room => StatusCode::BAD_SERVER_TOO_BUSY,
-                            Ok(charge) => {
-                                note.iter_mut().for_each(|note| note.replaces(&slot));
-                                let record = |Note(action)| {
-                                    cx.audit_record(Some(key), request, StatusCode::GOOD, action)
-                                };
-                                let fill =
-                                    Fill::Write(PendingWrite { note: note.take().map(record).map(Box::new) });
-                                let work =
-                                    move || JobResult::Written(run().err().unwrap_or(StatusCode::GOOD));
-                                let task = Task::blocking(JobKind::WriteValue, work).charged(charge);
-                                gaps.push((Gap::new(reply.body_len(), fill), task));
+                        note.iter_mut().for_each(|note| note.replaces(&slot));
+                        match later::begin(cx, (key, request), (run, size), &mut note, gaps, reply) {
+                            Err(status) => status,
+                            Ok(()) => {
                                 list.done(unit::OPERATION, before - list.body.remaining());
                                 continue;
                             }
@@ -304,34 +258,6 @@ fn work_through(
         list.done(unit::OPERATION, before - list.body.remaining());
     }
     Ok(())
-}
-
-/// What is noted of a write.
-struct Note(AuditAction);
-
-impl Note {
-    fn new(
-        nodes: &Nodes,
-        id: NodeIdRef<'_>,
-        attribute_id: u32,
-        index_range: &str,
-        value: &DataValue,
-    ) -> Self {
-        Self(AuditAction::Write {
-            node_id: known_id(nodes, id),
-            attribute_id,
-            index_range: cut(index_range),
-            old_value: None,
-            new_value: AuditValue::of(value.value.as_ref().unwrap_or(&Variant::Empty)),
-        })
-    }
-
-    /// Remembers what a write replaces.
-    fn replaces(&mut self, slot: &SlotHandle) {
-        if let AuditAction::Write { old_value, .. } = &mut self.0 {
-            *old_value = Some(AuditValue::of(&slot.read().value()));
-        }
-    }
 }
 
 /// Writes the value that nearly all writes carry: a good scalar of just the variable's type. False if it is another.

@@ -1,0 +1,87 @@
+//! Writes whose handlers may block: they run on worker threads, and their results go into the gaps of the response.
+
+use super::Note;
+use crate::account::{Category, Exhausted, HeapSize};
+use crate::audit::AuditRecord;
+use crate::effect::{JobResult, Task};
+use crate::error::Fault;
+use crate::job_kind::JobKind;
+use crate::service::Outcome;
+use crate::service::context::Context;
+use crate::service::deferred::{Fill, Gap, deadline};
+use crate::service::gate::Caller;
+use crate::service::reply::Reply;
+use crate::service::request::Request;
+use crate::session::SessionKey;
+use taktwerk_schema::WriteResponse;
+use taktwerk_types::{Encode, StatusCode, Structure};
+
+/// A write that runs on a worker thread.
+#[derive(Debug)]
+pub(crate) struct PendingWrite {
+    /// What the audit is told when the result is there.
+    note: Option<Box<AuditRecord>>,
+}
+
+impl HeapSize for PendingWrite {
+    fn heap_size(&self) -> usize {
+        self.note.heap_size()
+    }
+}
+
+impl PendingWrite {
+    /// Appends the result to the response, and gives what the audit is to be told.
+    pub(in crate::service) fn finish(
+        &mut self,
+        status: StatusCode,
+        out: &mut Vec<u8>,
+    ) -> Option<AuditRecord> {
+        status.encode(out);
+        self.note.take().map(|note| AuditRecord { status, ..*note })
+    }
+
+    pub(in crate::service) fn take_note(&mut self) -> Option<Box<AuditRecord>> {
+        self.note.take()
+    }
+}
+
+/// What a handler wants to run.
+type Run = Box<dyn FnOnce() -> Result<(), StatusCode> + Send>;
+
+/// Begins the work of a handler, whose value takes `size` bytes. Its result has a gap in the response, and takes the note.
+///
+/// # Errors
+/// Bad_ServerTooBusy, or a limit of the session's account.
+pub(super) fn begin(
+    cx: &Context<'_>,
+    (key, request): (SessionKey, &Request<'_>),
+    (run, size): (Run, usize),
+    note: &mut Option<Note>,
+    gaps: &mut Vec<(Gap, Task)>,
+    reply: &Reply<'_>,
+) -> Result<(), StatusCode> {
+    if !cx.deferrals.has_room_for(cx.peer.connection, gaps.len() + 1) {
+        return Err(StatusCode::BAD_SERVER_TOO_BUSY);
+    }
+    // The work owns the value until it is done, whatever becomes of the request.
+    let charge = cx.account(Some(key)).charge(Category::Requests, size).map_err(Exhausted::status)?;
+    let record = |Note(action)| Box::new(cx.audit_record(Some(key), request, StatusCode::GOOD, action));
+    let fill = Fill::Write(PendingWrite { note: note.take().map(record) });
+    let work = move || JobResult::Written(run().err().unwrap_or(StatusCode::GOOD));
+    let task = Task::blocking(JobKind::WriteValue, work).charged(charge);
+    gaps.push((Gap::new(reply.body_len(), fill), task));
+    Ok(())
+}
+
+/// Waits for the results of writes.
+pub(in crate::service) fn wait(
+    cx: &mut Context<'_>,
+    caller: &Caller<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+    gaps: Vec<(Gap, Task)>,
+) -> Result<Outcome, Fault> {
+    let max = cx.shared.config().limits.deferred_timeout;
+    let until = deadline(cx.now.instant, request.header.timeout_hint, max);
+    cx.gather(request, caller.session, until, WriteResponse::BINARY_ENCODING_ID, gaps, reply)
+}

@@ -1,7 +1,8 @@
 //! The methods of a mirror: their arguments here, and the way of their calls.
 
 use super::OpcUa;
-use super::mirror::{Bases, Method};
+use super::bases::Bases;
+use super::mirror::Method;
 use super::passage;
 use super::translation::Translation;
 use crate::catalogue::Form;

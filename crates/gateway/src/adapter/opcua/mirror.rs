@@ -1,5 +1,6 @@
 //! What there is below a node of another server.
 
+use super::bases::Bases;
 use super::budget::{Budget, browse, read};
 use super::relations::{Link, related};
 use crate::fault::Fault;
@@ -10,8 +11,7 @@ use std::collections::{HashMap, HashSet};
 use taktwerk::Client;
 use taktwerk::client::Attribute;
 use taktwerk::client::BrowseOptions;
-use taktwerk_schema::ids::reference_type_ids;
-use taktwerk_schema::{Argument, BrowseDirection, EUInformation, NodeClass, Range};
+use taktwerk_schema::{Argument, EUInformation, NodeClass, Range};
 use taktwerk_types::{ArrayValues, DataValue, NodeId, QualifiedName, Variant};
 
 /// Nodes that are browsed in one request.
@@ -20,8 +20,6 @@ const BROWSE_MAX: usize = 500;
 const VISITED_MAX: (usize, usize) = (4, 1000);
 /// Properties of one variable.
 const PROPERTIES_MAX: usize = 100;
-/// Types whose supertypes are remembered.
-const BASES_MAX: usize = 10_000;
 /// Names longer than this are cut.
 const NAME_LEN_MAX: usize = 200;
 
@@ -272,65 +270,6 @@ fn arguments(value: DataValue) -> Option<Vec<Argument>> {
     }
 }
 
-/// The nearest supertypes in namespace 0 of types that were asked for.
-#[derive(Debug, Default)]
-pub(super) struct Bases(HashMap<NodeId, NodeId>);
-
-/// Supertypes that are looked at.
-const SUPERTYPES_MAX: usize = 20;
-
-impl Bases {
-    /// The nearest supertype in namespace 0; null if there is none.
-    pub(super) async fn of(
-        &mut self,
-        client: &Client,
-        kind: &NodeId,
-        budget: &mut Budget,
-    ) -> Result<NodeId, taktwerk::client::Error> {
-        if kind.namespace_index == 0 {
-            return Ok(kind.clone());
-        }
-        if let Some(base) = self.0.get(kind) {
-            return Ok(base.clone());
-        }
-        let options = BrowseOptions {
-            direction: BrowseDirection::INVERSE,
-            reference_type: NodeId::numeric(0, reference_type_ids::HAS_SUBTYPE),
-            ..BrowseOptions::default()
-        };
-        let mut at = kind.clone();
-        for _ in 0..SUPERTYPES_MAX {
-            let above = browse(client, vec![at.clone()], &options, budget).await?.pop();
-            let above = above.and_then(|references| references.into_iter().next());
-            match above.and_then(|above| above.node_id.local().cloned()) {
-                Some(above) if above.namespace_index == 0 => {
-                    self.keep(kind, &above);
-                    return Ok(above);
-                }
-                Some(above) => at = above,
-                None => break,
-            }
-        }
-        // Behind the limit nobody was asked: the type may have a supertype all the same.
-        if budget.exceeded().is_none() {
-            self.keep(kind, &NodeId::NULL);
-        }
-        Ok(NodeId::NULL)
-    }
-
-    /// The nearest supertype in namespace 0 of a type that was asked for; null if there is none.
-    pub(super) fn known(&self, kind: &NodeId) -> NodeId {
-        if kind.namespace_index == 0 { kind.clone() } else { self.0.get(kind).cloned().unwrap_or_default() }
-    }
-
-    /// Remembers a supertype, unless there are too many: then it is asked for again.
-    fn keep(&mut self, kind: &NodeId, base: &NodeId) {
-        if self.0.len() < BASES_MAX {
-            self.0.insert(kind.clone(), base.clone());
-        }
-    }
-}
-
 /// A name that can stand in a path.
 fn name_of(name: &str) -> String {
     let name: String =
@@ -423,9 +362,6 @@ fn structure<T: taktwerk_types::Structure>(value: &DataValue) -> Option<T> {
 mod tests {
     use super::*;
     use core::time::Duration;
-    use taktwerk_schema::ids::object_type_ids;
-    use taktwerk_server::space::NodeSpec;
-    use taktwerk_server::space::build::Under;
 
     #[test]
     fn what_a_server_tells_is_limited() {
@@ -435,9 +371,6 @@ mod tests {
         let taken = (0..2 * PROPERTIES_MAX).filter(|number| seen.take(number.to_string(), node(*number)));
         assert_eq!(taken.count(), PROPERTIES_MAX);
         assert_eq!(seen.properties.len(), PROPERTIES_MAX);
-        let mut bases = Bases::default();
-        (0..BASES_MAX + 10).for_each(|number| bases.keep(&node(number), &NodeId::NULL));
-        assert_eq!(bases.0.len(), BASES_MAX);
     }
 
     #[tokio::test(flavor = "multi_thread")]
@@ -460,34 +393,6 @@ mod tests {
         let mut budget = Budget::new(250_000, Duration::from_secs(60));
         let found = subtree(&client, "plc", root, (5, 200), &mut budget).await.unwrap();
         assert!(budget.exceeded().is_some() && found.objects.len() < 1501);
-    }
-
-    #[tokio::test(flavor = "multi_thread")]
-    async fn a_supertype_that_was_not_told_in_time_is_asked_for_again() {
-        let server = taktwerk::Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
-        let _own = server.namespace("urn:example:plant");
-        let ns0 = |id| NodeId::numeric(0, id);
-        let base = ns0(object_type_ids::DEVICE_FAILURE_EVENT_TYPE);
-        let under = Under {
-            parent: &base,
-            reference_type: &ns0(reference_type_ids::HAS_SUBTYPE),
-            type_definition: None,
-        };
-        let kind = NodeId::numeric(2, 7);
-        let spec = NodeSpec::object_type(kind.clone(), QualifiedName::new(2, "PumpFailure"));
-        server.space().add_node(spec, under, taktwerk_net::clock::wall()).unwrap();
-        let server = server.spawn().unwrap();
-        let client = Client::connect(&server.url()).await.unwrap();
-        let mut bases = Bases::default();
-        // The answer is larger than that.
-        let mut budget = Budget::new(1, Duration::from_secs(60));
-        budget.take(2);
-        assert_eq!(bases.of(&client, &kind, &mut budget).await.unwrap(), NodeId::NULL);
-        assert_eq!(bases.of(&client, &kind, &mut Budget::small()).await.unwrap(), base);
-        // What has none is not asked for again and again.
-        let none = NodeId::numeric(2, 8);
-        assert_eq!(bases.of(&client, &none, &mut Budget::small()).await.unwrap(), NodeId::NULL);
-        assert_eq!(bases.0.get(&none), Some(&NodeId::NULL));
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! Other OPC UA servers: single nodes, and whole subtrees that are mirrored.
 //!
-//! - `mirror`: which nodes a subtree has and what they are, `budget`: how much of it is asked; `session`: one connection with one subscription;
-//!   `methods`: what clients can call, `relations`: references between nodes; `passage`: calls and history; `notices`: events and alarms; `offers`: the variables of a server; `types`: the types
-//!   that a mirror needs, `translation`: their ids here and there.
+//! - `mirror`: which nodes a subtree has and what they are, `budget`: how much of it is asked, `bases`: supertypes;
+//! - `session`: one connection with one subscription; `methods`: what clients can call, `passage`: calls and history;
+//! - `relations`: references between nodes; `notices`: events and alarms; `offers`: the variables of a server;
+//! - `types`: the types that a mirror needs, `translation`: their ids here and there.
 //!
 //! However many clients the gateway has, the other server sees one session with one subscription.
 
+mod bases;
 mod budget;
 mod methods;
 mod mirror;

@@ -4,8 +4,8 @@
 //! state for those who come later; Acknowledge and Confirm are passed on. Shelving and suppressing stay here: they say what
 //! the operators of this server want to see.
 
+use super::bases::Bases;
 use super::budget::Budget;
-use super::mirror::Bases;
 use super::translation::Translation;
 use crate::fault::Fault;
 use crate::feed::Feed;
@@ -107,6 +107,8 @@ impl Notices {
         subscription: &Subscription,
         own: Vec<OwnField>,
     ) -> Result<Items, Error> {
+        // Namespace indexes may be others than on the last connection.
+        self.bases = Bases::default();
         let query = || FIELDS.iter().fold(EventQuery::new(), |query, name| query.select(name));
         let with = |query: EventQuery, field: &OwnField| {
             query.select_of(&field.there.0, vec![field.there.1.clone()])

@@ -195,7 +195,8 @@ fn ramp(
         let from = measured.get(Figure::STARTED_UNIX_MS).unwrap_or(0.0);
         let until = from + measured.get(Figure::WINDOW_S).unwrap_or(0.0) * 1e3;
         let signals = measured.signals_per_s().unwrap_or(0.0);
-        match Step::of(clients, signals, &readings, (from, until)) {
+        let generator = measured.get(Figure::GENERATOR_CPU_PERCENT).unwrap_or(0.0);
+        match Step::of(clients, (signals, generator), &readings, (from, until)) {
             Some(step) => match step.problem() {
                 Some(problem) => skipped.push(format!("{at}: {problem}")),
                 None => steps.push(step),

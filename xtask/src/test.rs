@@ -1,12 +1,14 @@
 //! `cargo xtask test`: everything that has to be green, in one command (README.md and .ci/run call it).
 //!
-//! Steps run one after the other; all of them run even if one fails, so that one run shows everything. The last line
-//! counts passed and failed tests and checks.
+//! Steps run one after the other; all of them run even if one fails, so that one run shows everything. Tests wait for most of
+//! their time, so what only computes runs beside them with the lowest priority. The last line counts passed and failed tests and
+//! checks.
 
 use crate::Failure;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 /// One thing that has to be green.
@@ -20,6 +22,8 @@ struct Step {
     environment: &'static [(&'static str, &'static str)],
     /// What is added to the arguments, in runs that go on at the same time. Empty for one run without additions.
     halves: &'static [&'static [&'static str]],
+    /// A folder of its own in the target directory: cargo lets one build after the other into a folder.
+    folder: Option<&'static str>,
 }
 
 /// How much is run.
@@ -34,11 +38,11 @@ pub(crate) enum Extent {
 }
 
 const fn step(name: &'static str, program: &'static str, arguments: &'static [&'static str]) -> Step {
-    Step { name, program, arguments, from: Extent::Quick, environment: &[], halves: &[] }
+    Step { name, program, arguments, from: Extent::Quick, environment: &[], halves: &[], folder: None }
 }
 
 const fn slow(name: &'static str, program: &'static str, arguments: &'static [&'static str]) -> Step {
-    Step { name, program, arguments, from: Extent::Full, environment: &[], halves: &[] }
+    Step { from: Extent::Full, ..step(name, program, arguments) }
 }
 
 /// What default builds leave out and can be tried on any machine.
@@ -50,12 +54,13 @@ const STEPS: &[Step] = &[
     step("generated code", "cargo", &["xtask", "codegen", "--check"]),
     step("documentation", "cargo", &["xtask", "docs", "--check"]),
     step("tidy and wasm32", "cargo", &["xtask", "tidy", "--wasm"]),
-    step(
-        "lints",
-        "cargo",
-        &["clippy", "--workspace", "--all-targets", "--features", FEATURES, "--", "-D", "warnings"],
-    ),
     step("tests, compiled", "cargo", &["test", "--workspace", "--features", FEATURES, "--no-run"]),
+    // The laboratory's say that the machine is busy if something else runs.
+    step(
+        "tests on their own",
+        "cargo",
+        &["test", "--workspace", "--features", FEATURES, "--no-fail-fast", "--test", "ca*", "--test", "la*"],
+    ),
     // Tests wait for most of their time and cargo runs one executable after the other. Both halves take about as long.
     Step {
         halves: &[
@@ -64,19 +69,7 @@ const STEPS: &[Step] = &[
         ],
         ..step("tests", "cargo", &["test", "--workspace", "--features", FEATURES, "--no-fail-fast"])
     },
-    // The laboratory's say that the machine is busy if something else runs.
-    step(
-        "tests on their own",
-        "cargo",
-        &["test", "--workspace", "--features", FEATURES, "--no-fail-fast", "--test", "ca*", "--test", "la*"],
-    ),
     step("examples in documentation", "cargo", &["test", "--workspace", "--features", FEATURES, "--doc"]),
-    step("campaign, 2 000 seeds", "cargo", &["xtask", "simulate", "--development", "--seeds", "2000"]),
-    // What is built only with a feature must not be missed without it; of the steps above, all have all defaults, and the
-    // attacks besides.
-    slow("default build of the command", "cargo", &["check", "-p", "taktwerk-cli"]),
-    slow("packages", "cargo", &["xtask", "dist", "--development"]),
-    slow("models of the slots", "cargo", &["xtask", "loom"]),
     slow("interoperability", "interop/all.sh", &[]),
     // The tests replay the committed inputs of every target, and mutations of them.
     Step { from: Extent::Nightly, ..step("fuzzing", "fuzz/run.sh", &["10"]) },
@@ -135,6 +128,30 @@ const STEPS: &[Step] = &[
     },
 ];
 
+/// The first step that others run beside. Those before it need the machine, or all of its processors.
+const FIRST_WITH_OTHERS: &str = "tests";
+
+/// What runs beside them, one after the other. No result depends on how long it takes.
+const BESIDE: &[Step] = &[
+    Step {
+        folder: Some("lints"),
+        ..step(
+            "lints",
+            "cargo",
+            &["clippy", "--workspace", "--all-targets", "--features", FEATURES, "--", "-D", "warnings"],
+        )
+    },
+    // What is built only with a feature must not be missed without it; all other steps have all defaults, and the attacks
+    // besides.
+    Step {
+        folder: Some("lints"),
+        ..slow("default build of the command", "cargo", &["check", "-p", "taktwerk-cli"])
+    },
+    step("campaign, 2 000 seeds", "cargo", &["xtask", "simulate", "--development", "--seeds", "2000"]),
+    slow("models of the slots", "cargo", &["xtask", "loom"]),
+    slow("packages", "cargo", &["xtask", "dist", "--development"]),
+];
+
 /// Tests that a step's output counted.
 #[derive(Default)]
 struct Count {
@@ -160,33 +177,37 @@ impl Count {
     }
 }
 
+/// What all steps came to.
+#[derive(Default)]
+struct Report {
+    total: Count,
+    failures: Vec<&'static str>,
+}
+
+/// How a step runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lane {
+    /// Its lines are shown as they come.
+    Front,
+    /// With the lowest priority, and its lines are shown when it has ended.
+    Beside,
+}
+
 /// Runs the steps of this extent.
 pub(crate) fn run(root: &Path, extent: Extent) -> Result<(), Failure> {
-    let mut total = Count::default();
-    let mut failures = Vec::new();
-    for step in STEPS.iter().filter(|step| step.from <= extent) {
-        println!("\n==> {}: {} {}", step.name, step.program, step.arguments.join(" "));
-        let started = Instant::now();
-        let mut count = Count::default();
-        let outcome = run_step(root, step, &mut count);
-        let seconds = started.elapsed().as_secs();
-        // A step without tests of its own counts as one check.
-        if count.passed + count.failed == 0 {
-            match outcome {
-                Ok(()) => count.passed = 1,
-                Err(_) => count.failed = 1,
+    let report = Mutex::<Report>::default();
+    let of_extent = |steps: &'static [Step]| steps.iter().filter(move |step| step.from <= extent);
+    std::thread::scope(|scope| {
+        for step in of_extent(STEPS) {
+            if step.name == FIRST_WITH_OTHERS {
+                scope.spawn(|| {
+                    of_extent(BESIDE).for_each(|step| run_and_tell(root, step, Lane::Beside, &report))
+                });
             }
+            run_and_tell(root, step, Lane::Front, &report);
         }
-        if let Err(reason) = outcome {
-            println!("==> {} failed after {seconds} s: {reason}", step.name);
-            failures.push(step.name);
-            count.failed = count.failed.max(1);
-        } else {
-            println!("==> {} passed after {seconds} s", step.name);
-        }
-        total.passed += count.passed;
-        total.failed += count.failed;
-    }
+    });
+    let Report { total, failures } = report.into_inner().unwrap_or_else(PoisonError::into_inner);
     if !failures.is_empty() {
         println!("\nfailed: {}", failures.join(", "));
     }
@@ -194,9 +215,36 @@ pub(crate) fn run(root: &Path, extent: Extent) -> Result<(), Failure> {
     if failures.is_empty() && total.failed == 0 { Ok(()) } else { Err("not everything is green".to_owned()) }
 }
 
-fn run_step(root: &Path, step: &Step, count: &mut Count) -> Result<(), Failure> {
+fn run_and_tell(root: &Path, step: &'static Step, lane: Lane, report: &Mutex<Report>) {
+    let beside = if lane == Lane::Beside { " (beside)" } else { "" };
+    println!("\n==> {}{beside}: {} {}", step.name, step.program, step.arguments.join(" "));
+    let started = Instant::now();
+    let mut count = Count::default();
+    let outcome = run_step(root, step, lane, &mut count);
+    let seconds = started.elapsed().as_secs();
+    // A step without tests of its own counts as one check.
+    if count.passed + count.failed == 0 {
+        match outcome {
+            Ok(()) => count.passed = 1,
+            Err(_) => count.failed = 1,
+        }
+    }
+    let mut report = report.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Err(reason) = outcome {
+        println!("==> {} failed after {seconds} s: {reason}", step.name);
+        report.failures.push(step.name);
+        count.failed = count.failed.max(1);
+    } else {
+        println!("==> {} passed after {seconds} s", step.name);
+    }
+    report.total.passed += count.passed;
+    report.total.failed += count.failed;
+}
+
+fn run_step(root: &Path, step: &Step, lane: Lane, count: &mut Count) -> Result<(), Failure> {
     if step.halves.is_empty() {
-        return run_once(root, step, &[], false, count);
+        let shown = if lane == Lane::Beside { Shown::AtTheEnd } else { Shown::ByLine };
+        return run_once(root, step, &[], (lane, shown), count);
     }
     std::thread::scope(|scope| {
         let halves: Vec<_> = step
@@ -205,7 +253,7 @@ fn run_step(root: &Path, step: &Step, count: &mut Count) -> Result<(), Failure> 
             .map(|added| {
                 scope.spawn(move || {
                     let mut count = Count::default();
-                    let outcome = run_once(root, step, added, true, &mut count);
+                    let outcome = run_once(root, step, added, (lane, Shown::ByGroup), &mut count);
                     (outcome, count)
                 })
             })
@@ -223,20 +271,39 @@ fn run_step(root: &Path, step: &Step, count: &mut Count) -> Result<(), Failure> 
     })
 }
 
-/// One run of a step. With `grouped`, lines are kept until the tests of one executable have ended, so that those of runs
-/// beside it do not come between them.
+/// When lines are shown, so that those of other runs do not come between them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    ByLine,
+    /// When the tests of an executable have ended.
+    ByGroup,
+    AtTheEnd,
+}
+
+/// One run of a step.
 fn run_once(
     root: &Path,
     step: &Step,
     added: &[&str],
-    grouped: bool,
+    (lane, shown): (Lane, Shown),
     count: &mut Count,
 ) -> Result<(), Failure> {
     let program =
         if step.program.contains('/') { root.join(step.program) } else { Path::new(step.program).to_owned() };
     // The scripts take the programs that the tests have built: a release build of everything takes as long as all tests.
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into);
-    let mut child = Command::new(&program)
+    let mut command = match lane {
+        Lane::Front => Command::new(&program),
+        Lane::Beside => {
+            let mut nice = Command::new("nice");
+            nice.args(["-n", "19"]).arg(&program);
+            nice
+        }
+    };
+    if let Some(folder) = step.folder {
+        command.env("CARGO_TARGET_DIR", target.join(folder));
+    }
+    let mut child = command
         .env("PROGRAMS", target.join("debug"))
         .envs(step.environment.iter().copied())
         .args(step.arguments)
@@ -254,7 +321,7 @@ fn run_once(
             count.read(&line);
             group.push_str(&line);
             group.push('\n');
-            if !grouped || line.starts_with("test result:") {
+            if shown == Shown::ByLine || shown == Shown::ByGroup && line.starts_with("test result:") {
                 print!("{group}");
                 group.clear();
             }
@@ -322,7 +389,9 @@ mod tests {
 
     #[test]
     fn every_step_names_a_program() {
-        assert!(STEPS.iter().all(|step| !step.program.is_empty() && !step.name.is_empty()));
+        let mut steps = STEPS.iter().chain(BESIDE);
+        assert!(steps.all(|step| !step.program.is_empty() && !step.name.is_empty()));
+        assert!(STEPS.iter().any(|step| step.name == FIRST_WITH_OTHERS && step.from == Extent::Quick));
     }
 
     #[test]

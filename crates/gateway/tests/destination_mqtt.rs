@@ -94,7 +94,11 @@ async fn values_reach_a_broker_that_comes_and_goes(
     take(i64::from(LAST));
     let numbers = counting::once(arrived.iter().map(|(key, number)| (&**key, *number)));
     assert_eq!(numbers, (1..=i64::from(LAST)).collect::<Vec<_>>());
-    stand.until_destination("broker", |view| view.counters.queued == 0).await;
+    stand
+        .until_destination("broker", |view| {
+            view.counters.queued == 0 && view.counters.sent == view.counters.accepted
+        })
+        .await;
     let counted = stand.destination("broker").counters;
     assert_eq!((counted.refused, counted.overrun, counted.evicted), (0, 0, 0), "{counted:?}");
     assert_eq!(counted.sent, counted.accepted);

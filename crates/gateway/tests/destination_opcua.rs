@@ -154,7 +154,7 @@ async fn one_variable_that_stays_away_does_not_hold_up_the_others() {
     let stand = Stand::new(&destination(&server.url(), folder.path(), "")).await;
     assert_eq!(stand.destination("up").counters.parked, 200);
     is_away.store(false, Ordering::Relaxed);
-    stand.until_destination("up", |view| view.counters.queued == 0).await;
+    stand.until_destination("up", |view| view.counters.queued == 0 && view.counters.sent == 200).await;
     assert_eq!((count.lock().unwrap().clone(), other.lock().unwrap().len()), (all, 200));
     let counted = stand.destination("up").counters;
     assert_eq!((counted.sent, counted.refused, counted.parked), (200, 0, 0), "{counted:?}");

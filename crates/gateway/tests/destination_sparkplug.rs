@@ -176,7 +176,11 @@ async fn values_reach_a_host_that_comes_and_goes_with_its_broker() {
         let (topic, payload) = host.next();
         seen.take(&topic, &payload);
     }
-    stand.until_destination("edge", |view| view.counters.queued == 0).await;
+    stand
+        .until_destination("edge", |view| {
+            view.counters.queued == 0 && view.counters.sent == view.counters.accepted
+        })
+        .await;
     // A batch that was not confirmed is told again as a whole, and then goes on.
     let mut all: Vec<u64> = vec![0];
     for number in &seen.numbers {

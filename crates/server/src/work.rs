@@ -14,9 +14,8 @@ pub(crate) mod unit {
     pub(crate) const OPERATION: i64 = 8;
     /// An operation that changes a monitored item.
     pub(crate) const ITEM: i64 = 16;
-    /// A node or reference that is added or deleted. It takes a tenth of that, but a turn with nothing else would be a millisecond
-    /// for all others, and who changes thousands of nodes is seldom in such a hurry as they are.
-    pub(crate) const NODE: i64 = 1_000;
+    /// A node or reference that is added or deleted.
+    pub(crate) const NODE: i64 = 64;
     /// A reference that is followed.
     pub(crate) const REFERENCE: i64 = 2;
     /// Bytes of a response that cost one unit.

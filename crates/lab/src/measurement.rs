@@ -128,7 +128,7 @@ pub fn cpu_conditions(measurements: &[Measurement]) -> Vec<String> {
 }
 
 /// Repetitions of one condition.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Group<'a> {
     /// What was measured.
     pub condition: &'a Condition,

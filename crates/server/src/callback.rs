@@ -153,7 +153,8 @@ pub enum WriteCall {
     /// The value to store, or the status that the client gets.
     Now(Result<DataValue, StatusCode>),
     /// The handler may block: the function runs on a worker thread, and the client gets its status then. The function stores
-    /// the value, because it may end when no client waits for it any more.
+    /// the value, because it may end when no client waits for it any more. Unlike after [`Self::Now`], values of the
+    /// variable that this one describes get no SemanticsChanged bit.
     Blocking(Box<dyn FnOnce() -> Result<(), StatusCode> + Send>),
 }
 

@@ -4,7 +4,7 @@ use super::Outcome;
 use super::audit::known_id;
 use super::condition::{self, ConditionCall};
 use super::context::Context;
-use super::deferred::{Fill, Gap, deadline};
+use super::deferred::{Fill, Gap};
 use super::durable;
 use super::gate::Caller;
 use super::list::{self, Cursor, List};
@@ -27,9 +27,7 @@ use std::sync::Arc;
 use taktwerk_schema::ids::{method_ids, reference_type_ids};
 use taktwerk_schema::{Argument, CallResponse, NodeClass, PermissionType};
 use taktwerk_types::codec::encode_len;
-use taktwerk_types::{
-    ArrayValues, Decode, DecodeLimits, Encode, NodeId, QualifiedName, StatusCode, Structure, Variant,
-};
+use taktwerk_types::{ArrayValues, Decode, DecodeLimits, Encode, NodeId, QualifiedName, StatusCode, Variant};
 
 /// Why a method was not called: its status, and the status of each argument if these are the reason.
 #[derive(Debug)]
@@ -193,19 +191,6 @@ impl PendingMethod {
     pub(super) fn take_note(&mut self) -> Option<Box<AuditRecord>> {
         self.note.take()
     }
-}
-
-/// Waits for the results of methods.
-pub(super) fn wait(
-    cx: &mut Context<'_>,
-    caller: &Caller<'_>,
-    request: &Request<'_>,
-    reply: &mut Reply<'_>,
-    gaps: Vec<(Gap, Task)>,
-) -> Result<Outcome, Fault> {
-    let max = cx.shared.config().limits.deferred_timeout;
-    let until = deadline(cx.now.instant, request.header.timeout_hint, max);
-    cx.gather(request, caller.session, until, CallResponse::BINARY_ENCODING_ID, gaps, reply)
 }
 
 /// Calls a Method for somebody who has no session: checked as a Call is, and nothing is noted.

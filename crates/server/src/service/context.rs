@@ -2,7 +2,7 @@
 
 use super::Outcome;
 use super::authorize::Authorizer;
-use super::deferred::{Asked, Deferrals, Gap};
+use super::deferred::{Asked, Deferrals, Gap, deadline};
 use super::shard_message::Transfers;
 use super::turns::Turns;
 use crate::account::Account;
@@ -106,7 +106,7 @@ impl Context<'_> {
         session.or_else(connection).unwrap_or(self.shared.account())
     }
 
-    /// Lets a request wait for the results that belong into its gaps.
+    /// Lets a request wait for the results that belong into its gaps, as long as its client and the server's limit allow.
     ///
     /// # Errors
     /// Bad_OutOfMemory if the session has too much that waits.
@@ -114,11 +114,12 @@ impl Context<'_> {
         &mut self,
         request: &Request<'_>,
         session: SessionKey,
-        deadline: Instant,
         encoding_id: u32,
         gaps: Vec<(Gap, Task)>,
         reply: &mut Reply<'_>,
     ) -> Result<Outcome, Fault> {
+        let max = self.shared.config().limits.deferred_timeout;
+        let deadline = deadline(self.now.instant, request.header.timeout_hint, max);
         let (reply_to, account) = (self.reply_to(request), Arc::clone(self.account(Some(session))));
         let asked = Asked { reply_to, session: Some(session), deadline, account: &account };
         let (body, len_max) = (reply.take_body(), self.peer.response_len_max);

@@ -13,10 +13,11 @@ use super::reply::{Reply, no_diagnostics};
 use super::request::Request;
 use super::translate::Translate;
 use super::write::Write;
-use super::{Outcome, call, read, register, write};
+use super::{Outcome, register};
 use crate::error::Fault;
 use crate::work::unit;
-use taktwerk_types::{Decoder, StatusCode};
+use taktwerk_schema::{CallResponse, ReadResponse, WriteResponse};
+use taktwerk_types::{Decoder, StatusCode, Structure};
 
 /// The operations that are left of a request.
 pub(crate) struct List<'a> {
@@ -112,26 +113,22 @@ impl Cursor {
         request: &Request<'_>,
         reply: &mut Reply<'_>,
     ) -> Result<Outcome, Fault> {
-        match self {
+        let (encoding_id, gaps) = match self {
             // UnregisterNodesResponse and RegisterNodesResponse carry no DiagnosticInfos, and a Query writes its own.
-            Self::Register | Self::Unregister | Self::Query(_) => Ok(Outcome::Answered),
-            Self::Read(Read { gaps, .. }) if !gaps.is_empty() => {
-                no_diagnostics(reply.out());
-                read::wait(cx, caller, request, reply, gaps)
-            }
-            Self::Write(Write { gaps }) if !gaps.is_empty() => {
-                no_diagnostics(reply.out());
-                write::wait(cx, caller, request, reply, gaps)
-            }
-            Self::Call(Call { gaps }) if !gaps.is_empty() => {
-                no_diagnostics(reply.out());
-                call::wait(cx, caller, request, reply, gaps)
-            }
+            Self::Register | Self::Unregister | Self::Query(_) => return Ok(Outcome::Answered),
+            Self::Read(Read { gaps, .. }) => (ReadResponse::BINARY_ENCODING_ID, gaps),
+            Self::Write(Write { gaps }) => (WriteResponse::BINARY_ENCODING_ID, gaps),
+            Self::Call(Call { gaps }) => (CallResponse::BINARY_ENCODING_ID, gaps),
             _ => {
                 no_diagnostics(reply.out());
-                Ok(Outcome::Answered)
+                return Ok(Outcome::Answered);
             }
+        };
+        no_diagnostics(reply.out());
+        if gaps.is_empty() {
+            return Ok(Outcome::Answered);
         }
+        cx.gather(request, caller.session, encoding_id, gaps, reply)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Outcome;
 use super::context::Context;
-use super::deferred::{Fill, Gap, deadline};
+use super::deferred::{Fill, Gap};
 use super::diagnostics;
 use super::gate::Caller;
 use super::list::{self, Cursor, List};
@@ -31,7 +31,7 @@ use taktwerk_schema::ids::data_type_ids;
 use taktwerk_schema::{PermissionType, ReadResponse};
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{
-    DataValue, Decode, DecodeError, DecodeLimits, Decoder, NodeIdRef, NumericRange, StatusCode, Structure,
+    DataValue, Decode, DecodeError, DecodeLimits, Decoder, NodeIdRef, NumericRange, StatusCode,
     TimestampsToReturn, UtcTime, Variant,
 };
 
@@ -265,19 +265,6 @@ impl PendingValue {
         self.slot = None;
         self.finish(DataValue::from_status(status), now, out);
     }
-}
-
-/// Waits for the values of sources.
-pub(super) fn wait(
-    cx: &mut Context<'_>,
-    caller: &Caller<'_>,
-    request: &Request<'_>,
-    reply: &mut Reply<'_>,
-    gaps: Vec<(Gap, Task)>,
-) -> Result<Outcome, Fault> {
-    let max = cx.shared.config().limits.deferred_timeout;
-    let until = deadline(cx.now.instant, request.header.timeout_hint, max);
-    cx.gather(request, caller.session, until, ReadResponse::BINARY_ENCODING_ID, gaps, reply)
 }
 
 #[inline]

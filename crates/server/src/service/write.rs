@@ -6,7 +6,6 @@ mod later;
 mod note;
 
 pub(crate) use later::PendingWrite;
-pub(super) use later::wait;
 
 use super::Outcome;
 use super::context::Context;

@@ -13,10 +13,8 @@ use taktwerk_crypto::aws_lc::{AwsLcProvider, Identity};
 use taktwerk_crypto::certificate::{Certificate, ValidationOptions};
 use taktwerk_lab::host::{Extent, HostError, Measured, conditions, measure};
 use taktwerk_lab::machine::Machine;
-use taktwerk_lab::measurement::{Group as LoadGroup, Measurement, group};
+use taktwerk_lab::measurement::{Measurement, group};
 use taktwerk_lab::place::Place;
-use taktwerk_lab::scenario::Condition;
-use taktwerk_model::HostProfile;
 use taktwerk_pki::create::self_signed;
 use taktwerk_pki::{CertificateSettings, Group, NewKey, PrivateKey, Store, StoreValidator};
 use taktwerk_sim::scenario::RunError;
@@ -24,8 +22,8 @@ use taktwerk_sim::scenario::instruments::Providers;
 
 const SERVER_URI: &str = "urn:taktwerk:calibration:server";
 const CLIENT_URI: &str = "urn:taktwerk:calibration:client";
-/// What measurements of the whole loads are called.
-pub(super) const DATA: &str = "calibration";
+/// What its measurements are called.
+const DATA: &str = "calibration";
 /// What the simulated server is called in URLs.
 const HOST: &str = "server";
 
@@ -74,20 +72,6 @@ impl Party {
 
 /// Measures this machine.
 pub(super) fn calibrate(place: &Place, quick: bool, interrupt: &Interrupt) -> Result<Measured, Failure> {
-    let mut measured = parts(quick, interrupt)?;
-    let conditions = conditions(extent(quick));
-    let whole = whole(place, &conditions, interrupt)?;
-    correct(&mut measured.profile, &conditions, &whole);
-    Ok(measured)
-}
-
-/// How much is measured.
-pub(super) const fn extent(quick: bool) -> Extent {
-    if quick { Extent::Smoke } else { Extent::Full }
-}
-
-/// Measures what the parts of the programs take, which the whole loads have not corrected yet.
-pub(super) fn parts(quick: bool, interrupt: &Interrupt) -> Result<Measured, Failure> {
     if !Machine::this().optimised {
         tracing::warn!("this is a debug build: its profile says nothing about a release");
     }
@@ -98,8 +82,9 @@ pub(super) fn parts(quick: bool, interrupt: &Interrupt) -> Result<Measured, Fail
     let (server, validator) = server.trusting(&of_client)?;
     let (client, _) = client.trusting(&of_server)?;
     let providers = Providers { server, server_uri: SERVER_URI.to_owned(), client };
+    let extent = if quick { Extent::Smoke } else { Extent::Full };
     let mut bar = Progress::new("calibrating", 0);
-    let measured = measure(&providers, extent(quick), &mut |share| {
+    let measured = measure(&providers, extent, &mut |share| {
         bar.of("calibrating, percent", (share * 100.0) as u64, 100);
         !interrupt.asked()
     });
@@ -111,19 +96,10 @@ pub(super) fn parts(quick: bool, interrupt: &Interrupt) -> Result<Measured, Fail
     })?;
     let certificate = of_client.first().map(Certificate::der).unwrap_or_default();
     measured.add_jobs(host_jobs::measure(&*validator, certificate, quick)?);
-    Ok(measured)
-}
-
-/// Corrects prices by measurements of the loads of [`conditions`], in any order.
-pub(super) fn correct(profile: &mut HostProfile, conditions: &[Condition], measurements: &[Measurement]) {
-    let found = group(measurements);
-    let group_of = |condition| {
-        let of_load = found.iter().find(|group| group.condition.is_repeated_by(condition));
-        of_load.cloned().unwrap_or(LoadGroup { condition, valid: Vec::new(), invalid: Vec::new() })
-    };
-    let groups: Vec<LoadGroup<'_>> = conditions.iter().map(group_of).collect();
+    let whole = whole(place, extent, interrupt)?;
+    let groups = group(&whole);
     let all = groups.len();
-    let told = taktwerk_lab::host::correct(profile, &groups);
+    let told = measured.correct(&groups);
     if told < all {
         let why = groups.iter().flat_map(|group| &group.invalid).flat_map(|one| &one.invalid).next();
         tracing::warn!(
@@ -133,21 +109,19 @@ pub(super) fn correct(profile: &mut HostProfile, conditions: &[Condition], measu
             why.map_or("no answers", String::as_str)
         );
     }
+    Ok(measured)
 }
 
 /// Measures loads of a whole server and client.
-fn whole(
-    place: &Place,
-    conditions: &[Condition],
-    interrupt: &Interrupt,
-) -> Result<Vec<Measurement>, Failure> {
+fn whole(place: &Place, extent: Extent, interrupt: &Interrupt) -> Result<Vec<Measurement>, Failure> {
+    let conditions = conditions(extent);
     let count = conditions.iter().map(|condition| u64::from(condition.time.repetitions)).sum();
     let mut bar = Progress::new("calibrating with whole loads", count);
     let mut all = Vec::new();
     for condition in conditions {
         for repetition in 0..condition.time.repetitions {
             bar.at(all.len() as u64);
-            let measured = place.measure(DATA, condition, repetition);
+            let measured = place.measure(DATA, &condition, repetition);
             if interrupt.asked() {
                 return Err(Failure::Interrupted);
             }

@@ -20,7 +20,7 @@ use crate::reply::Reply;
 use crate::request::Request;
 use crate::service::Outcome;
 use crate::service::context::Context;
-use crate::service::deferred::{Fill, Gap, deadline};
+use crate::service::deferred::{Fill, Gap};
 use crate::service::gate::Caller;
 use crate::service::read::unknown;
 use crate::space::AddressSpace;
@@ -164,7 +164,6 @@ pub(super) fn read(
         len_max: cx.peer.response_len_max / 2,
         points_max: limits.history_continuation_points_max.into(),
     };
-    let max = limits.deferred_timeout;
     if !cx.deferrals.has_room_for(cx.peer.connection, 1) {
         return Err(Fault::limit(StatusCode::BAD_SERVER_TOO_BUSY, "effects_per_connection_max"));
     }
@@ -194,8 +193,7 @@ pub(super) fn read(
     let fill = Fill::History(PendingHistory { count, failure: encode_failure, notes: Vec::new() });
     reply.begin::<HistoryReadResponse>();
     let gaps = vec![(Gap::new(reply.body_len(), fill), task.charged(charge))];
-    let until = deadline(cx.now.instant, request.header.timeout_hint, max);
-    cx.gather(request, caller.session, until, HistoryReadResponse::BINARY_ENCODING_ID, gaps, reply)
+    cx.gather(request, caller.session, HistoryReadResponse::BINARY_ENCODING_ID, gaps, reply)
 }
 
 /// Where to begin: as with raw values, two of start, end and number of events.

@@ -16,7 +16,7 @@ use crate::reply::Reply;
 use crate::request::Request;
 use crate::service::Outcome;
 use crate::service::context::Context;
-use crate::service::deferred::{Fill, Gap, deadline};
+use crate::service::deferred::{Fill, Gap};
 use crate::service::gate::Caller;
 use std::sync::Arc;
 use taktwerk_schema::{
@@ -98,7 +98,6 @@ pub(crate) fn history_read(
         points_max: limits.history_continuation_points_max.into(),
     };
     let kept = nodes.len() * (size_of::<NodeRead>() + 64) + details.size();
-    let max = limits.deferred_timeout;
     if !cx.deferrals.has_room_for(cx.peer.connection, 1) {
         return Err(Fault::limit(StatusCode::BAD_SERVER_TOO_BUSY, "effects_per_connection_max"));
     }
@@ -119,8 +118,7 @@ pub(crate) fn history_read(
     let fill = Fill::History(PendingHistory { count, failure: encode_failure, notes: Vec::new() });
     reply.begin::<HistoryReadResponse>();
     let gaps = vec![(Gap::new(reply.body_len(), fill), task.charged(charge))];
-    let until = deadline(cx.now.instant, request.header.timeout_hint, max);
-    cx.gather(request, caller.session, until, HistoryReadResponse::BINARY_ENCODING_ID, gaps, reply)
+    cx.gather(request, caller.session, HistoryReadResponse::BINARY_ENCODING_ID, gaps, reply)
 }
 
 impl Details {

@@ -14,7 +14,7 @@ use crate::request::Request;
 use crate::service::Outcome;
 use crate::service::audit::known_id;
 use crate::service::context::Context;
-use crate::service::deferred::{Fill, Gap, deadline};
+use crate::service::deferred::{Fill, Gap};
 use crate::service::gate::Caller;
 use taktwerk_schema::{
     AccessLevelType, Annotation, DeleteAtTimeDetails, DeleteEventDetails, DeleteRawModifiedDetails,
@@ -103,9 +103,7 @@ pub(crate) fn history_update(
     let fill = Fill::History(PendingHistory { count, failure: encode_failure, notes });
     reply.begin::<HistoryUpdateResponse>();
     let gaps = vec![(Gap::new(reply.body_len(), fill), task.charged(charge))];
-    let max = cx.shared.config().limits.deferred_timeout;
-    let until = deadline(cx.now.instant, request.header.timeout_hint, max);
-    cx.gather(request, caller.session, until, HistoryUpdateResponse::BINARY_ENCODING_ID, gaps, reply)
+    cx.gather(request, caller.session, HistoryUpdateResponse::BINARY_ENCODING_ID, gaps, reply)
 }
 
 /// A HistoryUpdateResult that says no more than a status.

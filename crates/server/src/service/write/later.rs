@@ -4,17 +4,13 @@ use super::Note;
 use crate::account::{Category, Exhausted, HeapSize};
 use crate::audit::AuditRecord;
 use crate::effect::{JobResult, Task};
-use crate::error::Fault;
 use crate::job_kind::JobKind;
-use crate::service::Outcome;
 use crate::service::context::Context;
-use crate::service::deferred::{Fill, Gap, deadline};
-use crate::service::gate::Caller;
+use crate::service::deferred::{Fill, Gap};
 use crate::service::reply::Reply;
 use crate::service::request::Request;
 use crate::session::SessionKey;
-use taktwerk_schema::WriteResponse;
-use taktwerk_types::{Encode, StatusCode, Structure};
+use taktwerk_types::{Encode, StatusCode};
 
 /// A write that runs on a worker thread.
 #[derive(Debug)]
@@ -71,17 +67,4 @@ pub(super) fn begin(
     let task = Task::blocking(JobKind::WriteValue, work).charged(charge);
     gaps.push((Gap::new(reply.body_len(), fill), task));
     Ok(())
-}
-
-/// Waits for the results of writes.
-pub(in crate::service) fn wait(
-    cx: &mut Context<'_>,
-    caller: &Caller<'_>,
-    request: &Request<'_>,
-    reply: &mut Reply<'_>,
-    gaps: Vec<(Gap, Task)>,
-) -> Result<Outcome, Fault> {
-    let max = cx.shared.config().limits.deferred_timeout;
-    let until = deadline(cx.now.instant, request.header.timeout_hint, max);
-    cx.gather(request, caller.session, until, WriteResponse::BINARY_ENCODING_ID, gaps, reply)
 }

@@ -184,12 +184,14 @@ struct Report {
     failures: Vec<&'static str>,
 }
 
-/// How a step runs.
+/// How a program runs, and when its lines are shown, so that those of others do not come between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lane {
-    /// Its lines are shown as they come.
-    Front,
-    /// With the lowest priority, and its lines are shown when it has ended.
+enum Manner {
+    /// Lines are shown as they come.
+    Alone,
+    /// Lines are shown when the tests of an executable have ended.
+    Half,
+    /// With the lowest priority; lines are shown at the end.
     Beside,
 }
 
@@ -201,10 +203,10 @@ pub(crate) fn run(root: &Path, extent: Extent) -> Result<(), Failure> {
         for step in of_extent(STEPS) {
             if step.name == FIRST_WITH_OTHERS {
                 scope.spawn(|| {
-                    of_extent(BESIDE).for_each(|step| run_and_tell(root, step, Lane::Beside, &report))
+                    of_extent(BESIDE).for_each(|step| run_and_tell(root, step, Manner::Beside, &report))
                 });
             }
-            run_and_tell(root, step, Lane::Front, &report);
+            run_and_tell(root, step, Manner::Alone, &report);
         }
     });
     let Report { total, failures } = report.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -215,12 +217,12 @@ pub(crate) fn run(root: &Path, extent: Extent) -> Result<(), Failure> {
     if failures.is_empty() && total.failed == 0 { Ok(()) } else { Err("not everything is green".to_owned()) }
 }
 
-fn run_and_tell(root: &Path, step: &'static Step, lane: Lane, report: &Mutex<Report>) {
-    let beside = if lane == Lane::Beside { " (beside)" } else { "" };
+fn run_and_tell(root: &Path, step: &'static Step, manner: Manner, report: &Mutex<Report>) {
+    let beside = if manner == Manner::Beside { " (beside)" } else { "" };
     println!("\n==> {}{beside}: {} {}", step.name, step.program, step.arguments.join(" "));
     let started = Instant::now();
     let mut count = Count::default();
-    let outcome = run_step(root, step, lane, &mut count);
+    let outcome = run_step(root, step, manner, &mut count);
     let seconds = started.elapsed().as_secs();
     // A step without tests of its own counts as one check.
     if count.passed + count.failed == 0 {
@@ -241,10 +243,9 @@ fn run_and_tell(root: &Path, step: &'static Step, lane: Lane, report: &Mutex<Rep
     report.total.failed += count.failed;
 }
 
-fn run_step(root: &Path, step: &Step, lane: Lane, count: &mut Count) -> Result<(), Failure> {
+fn run_step(root: &Path, step: &Step, manner: Manner, count: &mut Count) -> Result<(), Failure> {
     if step.halves.is_empty() {
-        let shown = if lane == Lane::Beside { Shown::AtTheEnd } else { Shown::ByLine };
-        return run_once(root, step, &[], (lane, shown), count);
+        return run_once(root, step, &[], manner, count);
     }
     std::thread::scope(|scope| {
         let halves: Vec<_> = step
@@ -253,7 +254,7 @@ fn run_step(root: &Path, step: &Step, lane: Lane, count: &mut Count) -> Result<(
             .map(|added| {
                 scope.spawn(move || {
                     let mut count = Count::default();
-                    let outcome = run_once(root, step, added, (lane, Shown::ByGroup), &mut count);
+                    let outcome = run_once(root, step, added, Manner::Half, &mut count);
                     (outcome, count)
                 })
             })
@@ -271,35 +272,22 @@ fn run_step(root: &Path, step: &Step, lane: Lane, count: &mut Count) -> Result<(
     })
 }
 
-/// When lines are shown, so that those of other runs do not come between them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shown {
-    ByLine,
-    /// When the tests of an executable have ended.
-    ByGroup,
-    AtTheEnd,
-}
-
 /// One run of a step.
 fn run_once(
     root: &Path,
     step: &Step,
     added: &[&str],
-    (lane, shown): (Lane, Shown),
+    manner: Manner,
     count: &mut Count,
 ) -> Result<(), Failure> {
     let program =
         if step.program.contains('/') { root.join(step.program) } else { Path::new(step.program).to_owned() };
     // The scripts take the programs that the tests have built: a release build of everything takes as long as all tests.
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into);
-    let mut command = match lane {
-        Lane::Front => Command::new(&program),
-        Lane::Beside => {
-            let mut nice = Command::new("nice");
-            nice.args(["-n", "19"]).arg(&program);
-            nice
-        }
-    };
+    let mut command = Command::new(if manner == Manner::Beside { Path::new("nice") } else { &program });
+    if manner == Manner::Beside {
+        command.args(["-n", "19"]).arg(&program);
+    }
     if let Some(folder) = step.folder {
         command.env("CARGO_TARGET_DIR", target.join(folder));
     }
@@ -321,7 +309,7 @@ fn run_once(
             count.read(&line);
             group.push_str(&line);
             group.push('\n');
-            if shown == Shown::ByLine || shown == Shown::ByGroup && line.starts_with("test result:") {
+            if manner == Manner::Alone || manner == Manner::Half && line.starts_with("test result:") {
                 print!("{group}");
                 group.clear();
             }

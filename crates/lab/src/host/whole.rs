@@ -209,9 +209,9 @@ fn scale(costs: &mut BTreeMap<String, f64>, names: &[&str], factor: f64) {
     names.iter().filter_map(|name| costs.get_mut(*name).map(|cost| *cost *= factor)).for_each(drop);
 }
 
-/// Corrects the prices of a profile by what the loads of [`conditions`] took, in their order. A load without a valid measurement
-/// corrects nothing. Says how many did.
-pub fn correct(profile: &mut HostProfile, groups: &[Group<'_>]) -> usize {
+/// Corrects a profile by what the loads of [`conditions`] took, in their order. A load without a valid measurement corrects
+/// nothing. Says how many did.
+pub(super) fn correct(profile: &mut HostProfile, groups: &[Group<'_>]) -> usize {
     let told: Vec<(Teller, Told<'_>)> = TELLERS
         .into_iter()
         .zip(groups)

@@ -509,6 +509,9 @@ pub(crate) fn delete_monitored_items(
     list::start(cx, caller, request, Cursor::Ids(Ids::DeleteMonitoredItems(subscription_id)), reply)
 }
 
+/// Items that are looked at for links in the time of one unit.
+const LOOKED_AT_PER_UNIT: usize = 8;
+
 impl Ids {
     pub(super) fn work(
         &mut self,
@@ -537,7 +540,7 @@ impl Ids {
                         })
                     }
                     Self::DeleteMonitoredItems(_) => context.engine.find_item(place, id).map(|index| {
-                        context.engine.delete_item(index);
+                        units += (context.engine.delete_item(index) / LOOKED_AT_PER_UNIT) as i64;
                         context.engine.journal(place, |out| Section::Deleted { item: id }.encode(out));
                     }),
                     Self::SetPublishingMode(enabled) => context

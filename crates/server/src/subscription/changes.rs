@@ -222,6 +222,6 @@ pub(super) fn make_ready(index: u32, item: &mut Item, subscription: &mut Subscri
         || item.ext.as_ref().is_some_and(|ext| !ext.links.is_empty());
     if wanted && !item.has(flag::READY) {
         item.flags |= flag::READY;
-        subscription.push_ready(index);
+        subscription.ready.push_back(index);
     }
 }

@@ -9,7 +9,7 @@ use super::durable::note;
 use super::event_items::Begun;
 use super::item::{Item, ItemExt, NONE, flag};
 use super::manage::{Revised, id_of};
-use super::notifications::fire_links;
+use super::notifications::{fire_links, sweep};
 use super::retained::{Leaving, Retained};
 use super::shared_filters::{Answers, Batch, ENTRY_SIZE};
 use super::subscription::Subscription;
@@ -291,6 +291,7 @@ impl Engine {
         let place = item.subscription;
         if let Some(Some(subscription)) = self.subscriptions.get_mut(place as usize) {
             note(index, item, subscription);
+            sweep(place, &mut self.items, subscription);
         }
         if was_enabled != enabled
             && let Some(subscription) = self.subscription_mut(place)

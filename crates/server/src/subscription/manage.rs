@@ -3,6 +3,7 @@
 use super::aggregate_item::AggregateSpec;
 use super::filter::Filter;
 use super::item::{Item, ItemExt, NONE, flag};
+use super::notifications::sweep;
 use super::phase::Phase;
 use super::publish::{PublishQueue, Responder};
 #[cfg(test)]
@@ -446,8 +447,10 @@ impl Engine {
                 if let Some(ext) = &mut item.ext {
                     ext.values.clear();
                 }
-                if let Some(Some(subscription)) = self.subscriptions.get_mut(item.subscription as usize) {
+                let place = item.subscription;
+                if let Some(Some(subscription)) = self.subscriptions.get_mut(place as usize) {
                     super::durable::note(index, item, subscription);
+                    sweep(place, &mut self.items, subscription);
                 }
             }
         }
@@ -473,9 +476,9 @@ impl Engine {
         }
     }
 
-    /// DeleteMonitoredItems (Part 4 §5.13.6).
-    pub(crate) fn delete_item(&mut self, index: u32) {
-        let Some(item) = self.items.get(index as usize) else { return };
+    /// DeleteMonitoredItems (Part 4 §5.13.6). Returns how many other items were looked at for links to this one.
+    pub(crate) fn delete_item(&mut self, index: u32) -> usize {
+        let Some(item) = self.items.get(index as usize) else { return 0 };
         let (place, position) = (item.subscription, item.position as usize);
         let was_enabled = item.has(flag::ENABLED);
         let mut moved = None;
@@ -500,17 +503,17 @@ impl Engine {
         self.forget_item(index);
         // Nothing may trigger the next item that gets this place.
         let Self { subscriptions, items, .. } = self;
-        if let Some(subscription) = subscriptions
-            .get(place as usize)
-            .and_then(Option::as_ref)
-            .filter(|subscription| subscription.has_links)
-        {
-            for other in &subscription.items {
-                if let Some(ext) = items.get_mut(*other as usize).and_then(|item| item.ext.as_mut()) {
-                    ext.links.retain(|linked| *linked != index);
-                }
+        let Some(Some(subscription)) = subscriptions.get_mut(place as usize) else { return 0 };
+        sweep(place, items, subscription);
+        if !subscription.has_links {
+            return 0;
+        }
+        for other in &subscription.items {
+            if let Some(ext) = items.get_mut(*other as usize).and_then(|item| item.ext.as_mut()) {
+                ext.links.retain(|linked| *linked != index);
             }
         }
+        subscription.items.len()
     }
 
     fn forget_item(&mut self, index: u32) {
@@ -538,9 +541,6 @@ impl Engine {
         add: &[u32],
         remove: &[u32],
     ) -> (Vec<StatusCode>, Vec<StatusCode>) {
-        if let Some(subscription) = self.subscription_mut(place) {
-            subscription.has_links = true;
-        }
         // Removing comes first (Part 4 §5.13.5.2).
         let removed = remove
             .iter()
@@ -568,7 +568,7 @@ impl Engine {
                 };
                 let Self { items, subscriptions, .. } = self;
                 let (Some(item), Some(Some(subscription))) =
-                    (items.get_mut(triggering as usize), subscriptions.get(place as usize))
+                    (items.get_mut(triggering as usize), subscriptions.get_mut(place as usize))
                 else {
                     return StatusCode::BAD_MONITORED_ITEM_ID_INVALID;
                 };
@@ -579,6 +579,7 @@ impl Engine {
                 if ext.links.len() >= links_max {
                     return StatusCode::BAD_TOO_MANY_OPERATIONS;
                 }
+                subscription.has_links = true;
                 ext.add_link(index).map_or_else(Exhausted::status, |()| StatusCode::GOOD)
             })
             .collect();

@@ -129,15 +129,13 @@ impl Engine {
         let ready = subscription
             .ready
             .iter()
-            .skip(subscription.ready_head)
             .filter_map(|index| self.items.get(*index as usize))
             .filter(|item| item.subscription == place && item.has(flag::ALIVE) && item.has(flag::READY))
             .map(|item| item.position as usize)
             .collect();
-        subscription.ready = Vec::new();
+        subscription.ready = VecDeque::new();
         subscription.ready_events = VecDeque::new();
         subscription.aggregates = Vec::new();
-        subscription.ready_head = 0;
         let indexes = core::mem::take(&mut subscription.items);
         let ids = subscription.ids.take();
         // Links name items by index, which means nothing where they go. All have to be renamed while their targets

@@ -15,6 +15,9 @@ use taktwerk_schema::ids::encoding_ids;
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{StatusCode, UtcTime};
 
+/// Entries of a ready list that are kept although they may be of no use.
+const ENTRIES_SPARE: usize = 64;
+
 impl Engine {
     /// Whether at least one notification would be sent. Entries of the ready list that turn out to have nothing to
     /// report are dropped on the way, so no work is done twice.
@@ -24,48 +27,40 @@ impl Engine {
         if !subscription.ready_events.is_empty() && super::events::has_events(place, items, subscription) {
             return true;
         }
-        while let Some(index) = subscription.ready.get(subscription.ready_head).copied() {
-            if let Some(item) = items.get_mut(index as usize).filter(|item| is_ready(item, place)) {
-                if !item.has(flag::REPORTING | flag::TRIGGERED) {
-                    look_silently(index, place, items, pages, subscription);
-                } else if item.has_samples() {
-                    return true;
-                } else if !item.is_queued()
-                    && let Some(snapshot) = item.sample(pages)
-                {
-                    if item.passes(&snapshot) {
-                        return true;
-                    }
-                    item.flags &= !flag::DIRTY;
-                }
-                if let Some(item) = items.get_mut(index as usize) {
-                    item.flags &= !(flag::READY | flag::TRIGGERED);
-                }
-            }
-            subscription.ready_head += 1;
+        has_values(place, items, pages, subscription)
+    }
+
+    /// Whether the only notification of the next message is to be a value although events wait too: they take turns.
+    fn is_turn_of_values(&mut self, place: u32) -> bool {
+        let Self { subscriptions, items, pages, .. } = self;
+        let Some(Some(subscription)) = subscriptions.get_mut(place as usize) else { return false };
+        if subscription.parameters.max_notifications != 1 || subscription.ready_events.is_empty() {
+            return false;
         }
-        subscription.ready.clear();
-        subscription.ready_head = 0;
-        false
+        subscription.told_event = !(subscription.told_event && has_values(place, items, pages, subscription));
+        !subscription.told_event
     }
 
     /// Encodes the next NotificationMessage from the ready list (Part 4 §7.26), up to the subscription's number of
     /// notifications and `body_max` bytes, and says what its events weigh; none if there is nothing to tell after all.
     pub(super) fn create_message(&mut self, place: u32, now: Now, body_max: usize) -> Option<(Vec<u8>, u32)> {
+        let is_of_values = self.is_turn_of_values(place);
         let mut out = self.pool.take();
         let Self { subscriptions, items, pages, pool, events, .. } = self;
         let subscription = subscriptions.get_mut(place as usize)?.as_mut()?;
         // Response header, acknowledgement results and available sequence numbers also need room.
         let len_max = body_max.saturating_sub(1024).max(1024);
         let count_max = subscription.parameters.max_notifications;
-        let events_max = match (subscription.ready_events.is_empty(), subscription.ready_len()) {
-            (true, _) => 0,
-            (false, 0) => count_max,
-            // Values get their share of a message, however many events there are.
-            (false, _) => (count_max / 2).max(1),
-        };
+        let (events_max, events_len_max) =
+            match (subscription.ready_events.is_empty(), subscription.ready.len()) {
+                (true, _) => (0, 0),
+                (false, 0) => (count_max, len_max),
+                // Values get their share of a message, however many and long the events are.
+                (false, _) if count_max > 1 => (count_max / 2, len_max / 2),
+                (false, _) => (u32::from(!is_of_values), len_max),
+            };
         // A large message that grows by doubling leaves holes of its own size in the heap.
-        let waiting = subscription.ready.len() - subscription.ready_head;
+        let waiting = subscription.ready.len();
         let expected = waiting.min(count_max as usize).saturating_mul(subscription.notification_len) + 64;
         out.reserve_exact(expected.min(len_max));
         let mut message = MessageWriter::begin(&mut out, subscription.next_sequence_number, now.utc);
@@ -78,8 +73,16 @@ impl Engine {
         } else {
             message.block(encoding_ids::EVENT_NOTIFICATION_LIST_BINARY, |out| {
                 let most = (events_max, EVENT_WEIGHT_PER_MESSAGE);
-                let (count, weighs) =
-                    super::events::encode_events(out, place, items, subscription, most, len_max, events, now);
+                let (count, weighs) = super::events::encode_events(
+                    out,
+                    place,
+                    items,
+                    subscription,
+                    most,
+                    events_len_max,
+                    events,
+                    now,
+                );
                 weight = weighs;
                 count
             })
@@ -90,9 +93,9 @@ impl Engine {
             let mut count = 0u32;
             encode_len(0, out);
             while count < count_max && out.len() < len_max {
-                let Some(index) = subscription.ready.get(subscription.ready_head).copied() else { break };
+                let Some(index) = subscription.ready.front().copied() else { break };
                 let Some(item) = items.get_mut(index as usize).filter(|item| is_ready(item, place)) else {
-                    subscription.ready_head += 1;
+                    subscription.ready.pop_front();
                     continue;
                 };
                 if !item.has(flag::REPORTING | flag::TRIGGERED) {
@@ -100,12 +103,12 @@ impl Engine {
                     if let Some(item) = items.get_mut(index as usize) {
                         item.flags &= !flag::READY;
                     }
-                    subscription.ready_head += 1;
+                    subscription.ready.pop_front();
                     continue;
                 }
                 let fired = if item.is_plain() {
                     let Some(snapshot) = item.sample(pages) else {
-                        subscription.ready_head += 1;
+                        subscription.ready.pop_front();
                         continue;
                     };
                     let passes = item.passes(&snapshot);
@@ -122,7 +125,7 @@ impl Engine {
                         count += 1;
                     }
                     item.flags &= !(flag::DIRTY | flag::READY | flag::TRIGGERED);
-                    subscription.ready_head += 1;
+                    subscription.ready.pop_front();
                     continue;
                 } else {
                     super::durable::note(index, item, subscription);
@@ -133,11 +136,12 @@ impl Engine {
                     }
                     count += encoded;
                     if left {
-                        to_the_end(subscription, index);
+                        // Clients that want few notifications in a message hear of the others next time.
+                        subscription.ready.rotate_left(1);
                         break;
                     }
                     item.flags &= !(flag::READY | flag::TRIGGERED);
-                    subscription.ready_head += 1;
+                    subscription.ready.pop_front();
                     encoded > 0
                 };
                 if fired {
@@ -152,7 +156,6 @@ impl Engine {
         });
         let says_something = message.finish();
         subscription.phase.observe(&written);
-        compact(subscription);
         let values = count;
         let count = values + event_count;
         self.work.notifications += u64::from(count);
@@ -165,6 +168,52 @@ impl Engine {
         subscription.notification_len = out.len() / count.max(1) as usize + 1;
         subscription.counters.notifications = subscription.counters.notifications.wrapping_add(count);
         Some((out, weight))
+    }
+}
+
+/// Whether at least one value would be sent. Entries that have nothing to report are dropped on the way.
+fn has_values(place: u32, items: &mut [Item], pages: &[Arc<Page>], subscription: &mut Subscription) -> bool {
+    while let Some(index) = subscription.ready.front().copied() {
+        if let Some(item) = items.get_mut(index as usize).filter(|item| is_ready(item, place)) {
+            if !item.has(flag::REPORTING | flag::TRIGGERED) {
+                look_silently(index, place, items, pages, subscription);
+            } else if item.has_samples() {
+                return true;
+            } else if !item.is_queued()
+                && let Some(snapshot) = item.sample(pages)
+            {
+                if item.passes(&snapshot) {
+                    return true;
+                }
+                item.flags &= !flag::DIRTY;
+            }
+            if let Some(item) = items.get_mut(index as usize) {
+                item.flags &= !(flag::READY | flag::TRIGGERED);
+            }
+        }
+        subscription.ready.pop_front();
+    }
+    false
+}
+
+/// Drops the entries of both ready lists whose items lost what they waited for otherwise than by a message, once those are most of
+/// them: a client that disables and enables items again and again must not make the lists longer and longer.
+pub(super) fn sweep(place: u32, items: &mut [Item], subscription: &mut Subscription) {
+    let len_max = 2 * subscription.items.len() + ENTRIES_SPARE;
+    for list in [&mut subscription.ready, &mut subscription.ready_events] {
+        if list.len() <= len_max {
+            continue;
+        }
+        // The flag is taken with an item's first entry, so that its others go.
+        list.retain(|index| {
+            let item = items.get_mut(*index as usize).filter(|item| is_ready(item, place));
+            item.map(|item| item.flags &= !flag::READY).is_some()
+        });
+        for index in list.iter() {
+            if let Some(item) = items.get_mut(*index as usize) {
+                item.flags |= flag::READY;
+            }
+        }
     }
 }
 
@@ -240,6 +289,12 @@ fn look_silently(
     {
         if item.passes(&snapshot) {
             item.remember(&snapshot);
+            // Until the item reports or is triggered itself.
+            let sample = item.reported(snapshot);
+            if let Some(ext) = &mut item.ext {
+                ext.values.clear();
+                ext.values.push_back(sample);
+            }
             fire_links(index, place, items, subscription);
         } else {
             item.flags &= !flag::DIRTY;
@@ -270,34 +325,12 @@ pub(super) fn fire_links(index: u32, place: u32, items: &mut [Item], subscriptio
                 item.flags |= flag::TRIGGERED;
                 if !item.has(flag::READY) {
                     item.flags |= flag::READY;
-                    subscription.ready.push(*linked);
+                    subscription.ready.push_back(*linked);
                 }
             }
         }
     }
     if let Some(ext) = items.get_mut(index as usize).and_then(|item| item.ext.as_mut()) {
         ext.links = links;
-    }
-}
-
-/// The first entry, which has more than the message can hold, lets the others go first: if clients want few notifications in a
-/// message, an item with a full queue would keep them waiting for as long as values come.
-fn to_the_end(subscription: &mut Subscription, index: u32) {
-    subscription.ready_head += 1;
-    if subscription.ready.len() == subscription.ready.capacity() {
-        subscription.ready.drain(..subscription.ready_head);
-        subscription.ready_head = 0;
-    }
-    subscription.ready.push(index);
-}
-
-/// Gives the room of finished entries back, without allocating.
-fn compact(subscription: &mut Subscription) {
-    if subscription.ready_head == subscription.ready.len() {
-        subscription.ready.clear();
-        subscription.ready_head = 0;
-    } else if subscription.ready_head > subscription.ready.len() / 2 {
-        subscription.ready.drain(..subscription.ready_head);
-        subscription.ready_head = 0;
     }
 }

@@ -252,7 +252,7 @@ impl Engine {
     fn cycle(&mut self, place: u32, now: Now, responder: &mut dyn Responder, budget: &mut Budget) {
         let Self { subscriptions, phases, timers, .. } = self;
         let Some(Some(subscription)) = subscriptions.get_mut(place as usize) else { return };
-        let expiry = subscription.phase.expired(now.instant, subscription.ready_len(), phases);
+        let expiry = subscription.phase.expired(now.instant, subscription.ready.len(), phases);
         let (Expiry::Publish(next) | Expiry::Wait(next)) = expiry;
         subscription.next_publish = next;
         timers.push(next, Due::Publish(place));

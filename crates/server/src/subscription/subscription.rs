@@ -154,11 +154,12 @@ pub(crate) struct Subscription {
     pub(crate) has_links: bool,
     /// Whether items are gone whose notifications could still be republished.
     pub(crate) has_lost_items: bool,
-    /// Items that may have something to report, first come first; those before `ready_head` are done.
-    pub(crate) ready: Vec<u32>,
-    pub(crate) ready_head: usize,
+    /// Items that may have something to report, first come first.
+    pub(crate) ready: VecDeque<u32>,
     /// Items that have events to report, first come first.
     pub(crate) ready_events: VecDeque<u32>,
+    /// Whether the last message was an event although values waited, where a message has one notification.
+    pub(crate) told_event: bool,
     /// When this subscription was last served, as a running number: fairness between late subscriptions.
     pub(crate) served: u64,
     pub(crate) counters: Counters,
@@ -204,9 +205,9 @@ impl Subscription {
             enabled_items: 0,
             has_links: false,
             has_lost_items: false,
-            ready: Vec::new(),
-            ready_head: 0,
+            ready: VecDeque::new(),
             ready_events: VecDeque::new(),
+            told_event: false,
             served: 0,
             counters: Counters::default(),
             decisions,
@@ -247,21 +248,6 @@ impl Subscription {
     /// How many items are disabled.
     pub(crate) fn disabled_items(&self) -> u32 {
         u32::try_from(self.items.len()).unwrap_or(u32::MAX).saturating_sub(self.enabled_items)
-    }
-
-    /// How many items may have something to report.
-    pub(crate) fn ready_len(&self) -> usize {
-        self.ready.len().saturating_sub(self.ready_head)
-    }
-
-    /// Adds an item to the ready list.
-    #[inline]
-    pub(crate) fn push_ready(&mut self, item: u32) {
-        if self.ready_head == self.ready.len() {
-            self.ready.clear();
-            self.ready_head = 0;
-        }
-        self.ready.push(item);
     }
 }
 

@@ -11,6 +11,7 @@ mod groups;
 mod moving;
 mod phase;
 mod places;
+mod ready;
 mod values;
 
 use crate::authorization::{Decisions, Denial};

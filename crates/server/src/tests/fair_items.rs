@@ -91,6 +91,34 @@ fn values_of_all_items_take_turns() {
 }
 
 #[test]
+fn values_and_events_take_turns() {
+    let mut server = Server::new();
+    add(&server, variable(1, BuiltInType::UInt32, 0u32));
+    let from = NodeId::numeric(0, object_ids::SERVER);
+    let value = MonitoredItemCreateRequest {
+        item_to_monitor: ReadValueId {
+            node_id: NodeId::numeric(1, 1),
+            attribute_id: 13,
+            ..Default::default()
+        },
+        monitoring_mode: MonitoringMode::REPORTING,
+        requested_parameters: MonitoringParameters {
+            client_handle: 1,
+            queue_size: 100,
+            ..Default::default()
+        },
+    };
+    let parameters = MonitoringParameters { client_handle: 2, ..parameters(&filter(&["Severity"]), 100) };
+    let mut client = server.session();
+    subscribe(&mut client, &mut server, vec![value, item(from.clone(), parameters)]);
+    let told = told(&mut client, &mut server, |server, round| {
+        server.space.variable(&NodeId::numeric(1, 1)).unwrap().set_at(round + 1, server.now.utc);
+        raise(server, from.clone(), 5);
+    });
+    assert_eq!(told, BTreeMap::from([(1, 30), (2, 30)]));
+}
+
+#[test]
 fn events_of_all_items_take_turns() {
     let mut server = Server::new();
     let from = NodeId::numeric(0, object_ids::SERVER);

@@ -74,7 +74,9 @@ proptest! {
                 (2, Some(at)) => {
                     world.engine.modify_item(items[at], 0, TimestampsToReturn::Both, settings, now);
                 }
-                (3, Some(at)) => world.engine.delete_item(items.swap_remove(at)),
+                (3, Some(at)) => {
+                    world.engine.delete_item(items.swap_remove(at));
+                }
                 (4, _) => {
                     let mut parameters = world.engine.subscription(place).unwrap().parameters;
                     parameters.publishing_interval = interval.max(10.0);

@@ -48,19 +48,24 @@ pub(crate) struct Visitor {
 impl Visitor {
     /// Whether the visitor may see and change what concerns the machine.
     pub(crate) async fn is_administrator(&self) -> bool {
-        self.user.is_some() && is_administrator(&self.rights().await)
+        self.user.is_some() && self.rights().await.is_some_and(|rights| is_administrator(&rights))
     }
 
     /// Whether the visitor may decide which applications are trusted.
     pub(crate) async fn may_trust(&self) -> bool {
-        self.user.is_some() && may_trust(&self.rights().await)
+        self.user.is_some() && self.rights().await.is_some_and(|rights| may_trust(&rights))
     }
 
-    /// What the server lets the visitor's session do now: nothing if it has ended the session.
-    pub(crate) async fn rights(&self) -> SessionRights {
-        // A server looks at what has changed when a request comes. What it answers does not matter.
-        let _ = self.client.read_value::<i32>(SERVER_STATE).await;
-        self.server.session_rights(&self.client.session_info().session_id).unwrap_or_default()
+    /// What the server lets the visitor's session do now; `None` if it does not answer, has ended the session, or lets it only
+    /// change a password.
+    pub(crate) async fn rights(&self) -> Option<SessionRights> {
+        // A server looks at what has changed when a request comes. Which value it gives does not matter.
+        self.client.read(SERVER_STATE).await.ok()?;
+        self.session_rights().filter(|rights| !rights.must_change_password)
+    }
+
+    fn session_rights(&self) -> Option<SessionRights> {
+        self.server.session_rights(&self.client.session_info().session_id)
     }
 
     /// The names of roles.
@@ -156,7 +161,7 @@ impl Visitors {
             return Err(Refusal::Full);
         }
         let visitor = Arc::new(connect(subject, Some((user, password))).await?);
-        if visitor.rights().await.must_change_password {
+        if visitor.session_rights().is_some_and(|rights| rights.must_change_password) {
             return Err(Refusal::MustChangePassword);
         }
         let cookie = random_text()?;

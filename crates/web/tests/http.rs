@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use taktwerk::{RunningServer, Server, StatusCode, UtcTime, Variable};
 use taktwerk_server::authorization::{Authorization, IdentityRule};
@@ -42,17 +43,23 @@ impl SourceList for OneSource {
     }
 }
 
-/// Knows ada, eve, and new, who has to change the password.
-struct Users;
+/// Knows ada, eve, and new, who has to change the password. So does eve once the flag is set.
+struct Users(Arc<AtomicBool>);
 
 impl IdentityVerifier for Users {
     fn verify(&self, credential: Credential) -> Verification {
         let Credential::Password { user_name, password } = credential else { return Verification::refused() };
+        let is_set = self.0.load(Ordering::Relaxed);
         Verification::Now(match (&*user_name, password.expose()) {
-            ("ada" | "eve", b"secret") => Ok(Accepted::default()),
-            ("new", b"secret") => Ok(Accepted::default().changing_password()),
+            ("ada", b"secret") => Ok(Accepted::default()),
+            ("eve", b"secret") if !is_set => Ok(Accepted::default()),
+            ("new" | "eve", b"secret") => Ok(Accepted::default().changing_password()),
             _ => Err(StatusCode::BAD_USER_ACCESS_DENIED),
         })
+    }
+
+    fn still_knows(&self, user_name: &str, _: u64) -> bool {
+        user_name != "eve" || !self.0.load(Ordering::Relaxed)
     }
 }
 
@@ -61,9 +68,12 @@ struct Plant {
     web: WebServer,
     temperature: Variable<f64>,
     running: RunningServer,
+    /// Set when eve has to change the password.
+    is_eve_limited: Arc<AtomicBool>,
 }
 
 fn plant(change: impl FnOnce(&mut Settings)) -> Plant {
+    let is_eve_limited = Arc::<AtomicBool>::default();
     let mut authorization = Authorization::open();
     let administrators = ["eve", "new"].map(|name| IdentityRule::UserName(name.to_owned()));
     authorization.role_mut("ConfigureAdmin").unwrap().identities.extend(administrators);
@@ -72,7 +82,7 @@ fn plant(change: impl FnOnce(&mut Settings)) -> Plant {
         .authorization(authorization)
         .bind("127.0.0.1:0")
         .anonymous()
-        .users(Users)
+        .users(Users(Arc::clone(&is_eve_limited)))
         .allow_clear_passwords()
         .build()
         .unwrap();
@@ -93,7 +103,7 @@ fn plant(change: impl FnOnce(&mut Settings)) -> Plant {
     let mut settings = Settings::at(SocketAddr::from(([127, 0, 0, 1], 0)));
     change(&mut settings);
     let web = WebServer::start(subject, settings).unwrap();
-    Plant { web, temperature, running }
+    Plant { web, temperature, running, is_eve_limited }
 }
 
 struct Answer {
@@ -427,6 +437,32 @@ fn who_administers_is_what_the_server_says_at_that_moment() {
     }
     assert_eq!(get("/api/certificates").status, 403);
     assert!(!get("/api/session").json()["roles"].to_string().contains("ConfigureAdmin"));
+}
+
+#[test]
+fn a_visitor_who_has_to_change_the_password_meanwhile_sees_nothing_more() {
+    let plant = plant(|_| {});
+    plant.temperature.set(120.0);
+    let entered =
+        plant.send("POST", "/api/login", "", &json!({ "user": "eve", "password": "secret" }).to_string());
+    let line = entered.head.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+    let cookie = format!("Cookie: {}\r\n", line.split(';').next().unwrap());
+    let get = |path: &str| plant.send("GET", path, &cookie, "");
+    let administrated = ["/api/log", "/api/certificates", "/api/sources", "/api/alarms"];
+    assert_eq!(administrated.map(|path| get(path).status), [200; 4]);
+    // The session ends, and the one that comes instead may only change the password.
+    plant.is_eve_limited.store(true, Ordering::Relaxed);
+    plant.running.shared().trust_list_changed();
+    let mut left = 500;
+    while get("/api/alarms").status == 200 {
+        std::thread::sleep(Duration::from_millis(10));
+        left -= 1;
+        assert!(left > 0, "the session has ended");
+    }
+    for _ in 0..20 {
+        assert_eq!(administrated.map(|path| get(path).status), [403; 4]);
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What a session may do with each set of nodes.
 
 use super::access::{AccessTable, Allowed};
+use crate::callback::CallContext;
 use std::sync::Arc;
 use taktwerk_crypto::MessageSecurityMode;
 use taktwerk_schema::{AccessRestrictionType, PermissionType};
@@ -19,6 +20,12 @@ pub(crate) struct Grant {
 impl Grant {
     pub(crate) fn new(roles: impl Into<Arc<[NodeId]>>, mode: MessageSecurityMode) -> Self {
         Self { roles: roles.into(), mode, is_limited: false }
+    }
+
+    /// The grant of whoever calls a Method.
+    pub(crate) fn of_caller(caller: &CallContext, mode: MessageSecurityMode) -> Self {
+        let is_limited = caller.user_to_change.is_some();
+        Self { is_limited, ..Self::new(Arc::clone(&caller.roles), mode) }
     }
 }
 

@@ -20,7 +20,7 @@ impl AddressSpace {
         method_id: &NodeId,
         inputs: Vec<Variant>,
     ) -> Result<MethodCall, StatusCode> {
-        let grant = Grant::new(caller.roles.clone(), mode);
+        let grant = Grant::of_caller(caller, mode);
         // The Method runs without the lock: it may want the address space itself.
         let (handler, inputs) = call_in_process(&self.read(), grant, caller, method_id, inputs)?;
         Ok(handler.call(caller, inputs))

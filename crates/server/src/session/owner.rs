@@ -101,8 +101,12 @@ impl<'a> Decode<'a> for Owner {
 heap_size!(Owner { user, application_uri; is_secured });
 
 impl Session {
-    /// Whom the session works for; `None` before it is activated.
+    /// Whom the session works for; `None` before it is activated, and if its user has to change the password: what the user
+    /// has left is for a session that may do more (Part 18 §5.2.8).
     pub(crate) fn owner(&self) -> Option<Owner> {
+        if self.must_change_password {
+            return None;
+        }
         Some(Owner {
             user: self.user.clone()?,
             application_uri: self.entry.client.application_uri.clone(),

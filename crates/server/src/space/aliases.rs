@@ -106,7 +106,7 @@ impl AddressSpace {
             } else {
                 MessageSecurityMode::None
             };
-            let grant = Grant::new(Arc::clone(&caller.roles), mode);
+            let grant = Grant::of_caller(caller, mode);
             Search::new(
                 &nodes,
                 Decisions::new(nodes.access(), grant),

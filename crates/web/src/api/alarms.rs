@@ -28,8 +28,11 @@ const MINUTES_MAX: f64 = 7.0 * 24.0 * 60.0;
 
 /// The most urgent first.
 pub(crate) async fn list(State(app): State<Arc<App>>, Who(visitor): Who) -> Result<Json<Value>, Problem> {
+    let Some(rights) = visitor.rights().await else {
+        return Err(Problem::forbidden("the server does not say what you may see: log on again"));
+    };
     let space = app.subject.shared.space();
-    let rights = space.rights(&visitor.rights().await.roles, visitor.mode);
+    let rights = space.rights(&rights.roles, visitor.mode);
     let may_see = |view: &ConditionView| {
         let receive = PermissionType::RECEIVE_EVENTS;
         [&view.source, &view.type_id].iter().all(|id| space.check_rights(&rights, id, receive).is_ok())

@@ -43,7 +43,7 @@ pub(crate) async fn session(State(app): State<Arc<App>>, who: Result<Who, Proble
     let config = app.subject.shared.config();
     let visitor = who.as_ref().ok().map(|who| &who.0);
     let rights = match visitor {
-        Some(visitor) => visitor.rights().await,
+        Some(visitor) => visitor.rights().await.unwrap_or_default(),
         None => SessionRights::default(),
     };
     let is_user = visitor.is_some_and(|visitor| visitor.user.is_some());

@@ -491,6 +491,13 @@ async fn the_lists_of_a_role_are_turned_round_by_a_write() {
     assert!(statuses[2].is_bad());
     let both = (role().applications.unwrap().exclude, role().endpoints.unwrap().exclude);
     assert_eq!(both, (true, true));
+    // The last one counts, though worker threads are in no order.
+    for _ in 0..50 {
+        let writes = [true, false].map(|value| (property("EndpointsExclude"), DataValue::new(value)));
+        assert_eq!(root.write_many(writes).await.unwrap(), [StatusCode::GOOD; 2]);
+        assert!(!role().endpoints.unwrap().exclude);
+    }
+    root.write(property("EndpointsExclude"), true).await.unwrap();
     // What cannot be saved is told, and nothing changes.
     let (file, away) = (installation.file(), installation.folder.path().join("away"));
     std::fs::rename(&file, &away).unwrap();

@@ -4,7 +4,8 @@ use super::arguments::Inputs;
 use super::{Management, Outcome, Refused, administers, method};
 use crate::users::role::{Endpoint, Identity, ROLE_NAME_LEN_MAX, mode_of};
 use crate::users::{ManagedRole, Users};
-use std::sync::{Arc, Weak};
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use taktwerk_crypto::SecurityPolicy;
 use taktwerk_net::clock;
 use taktwerk_schema::ids::{method_ids, object_ids, object_type_ids, reference_type_ids};
@@ -77,7 +78,8 @@ fn implement(management: &Arc<Management>, space: &AddressSpace, role: &NodeId) 
     for list in [List::Applications, List::Endpoints] {
         if let Some(node) = space.child(role, &QualifiedName::new(0, list.property())) {
             let (management, role) = (Arc::downgrade(management), role.clone());
-            space.set_write_handler(&node, Arc::new(Exclude { management, role, list }))?;
+            let (begun, newest) = (AtomicU64::new(0), Arc::default());
+            space.set_write_handler(&node, Arc::new(Exclude { management, role, list, begun, newest }))?;
         }
     }
     Ok(())
@@ -104,6 +106,10 @@ struct Exclude {
     management: Weak<Management>,
     role: NodeId,
     list: List,
+    /// Writes that were begun.
+    begun: AtomicU64,
+    /// The newest write that counts. Writes take turns with it.
+    newest: Arc<Mutex<u64>>,
 }
 
 impl WriteHandler for Exclude {
@@ -131,8 +137,21 @@ impl Exclude {
         administers(caller)?;
         let Some(Variant::Boolean(exclude)) = value.value else { return Err(StatusCode::BAD_TYPE_MISMATCH) };
         let management = self.management.upgrade().ok_or(StatusCode::BAD_SHUTDOWN)?;
-        let (role, list) = (self.role.clone(), self.list);
-        Ok(move || set_excludes(&management, &role, list, exclude))
+        let (role, list, newest) = (self.role.clone(), self.list, Arc::clone(&self.newest));
+        let number = self.begun.fetch_add(1, Ordering::Relaxed) + 1;
+        let session = caller.session_life.clone();
+        Ok(move || {
+            let mut newest = newest.lock().unwrap_or_else(PoisonError::into_inner);
+            if session.is_over() {
+                return Err(StatusCode::BAD_SESSION_CLOSED);
+            }
+            // Worker threads are in no order: one that comes later has been replaced meanwhile.
+            if number > *newest {
+                set_excludes(&management, &role, list, exclude)?;
+                *newest = number;
+            }
+            Ok(())
+        })
     }
 }
 

@@ -65,8 +65,10 @@ impl Peer {
 #[derive(Debug)]
 pub(super) struct Peers {
     seen: BTreeMap<i32, Peer>,
-    /// When each of them was seen first.
-    since: BTreeMap<i32, Instant>,
+    /// A time at which each of them was not there yet, unless it was seen in the first look.
+    before: BTreeMap<i32, Instant>,
+    /// When the last look began.
+    looked: Option<Instant>,
     /// Before this nothing is taken that others may have had. `None` before the first look.
     settled: Option<Instant>,
 }
@@ -74,11 +76,17 @@ pub(super) struct Peers {
 impl Peers {
     /// None has been seen yet.
     pub(super) fn new() -> Self {
-        Self { seen: BTreeMap::new(), since: BTreeMap::new(), settled: None }
+        Self { seen: BTreeMap::new(), before: BTreeMap::new(), looked: None, settled: None }
     }
 
-    /// The connections of a look that has just been answered. Says whether they differ from those of the look before.
-    pub(super) fn look(&mut self, own: Peer, now: BTreeMap<i32, Peer>, at: Instant) -> bool {
+    /// The connections of a look that began at a time and has just been answered. Says whether they differ from those of the look
+    /// before.
+    pub(super) fn look(
+        &mut self,
+        own: Peer,
+        now: BTreeMap<i32, Peer>,
+        (begin, at): (Instant, Instant),
+    ) -> bool {
         let longest = |peers: &mut dyn Iterator<Item = &Peer>| peers.map(|peer| peer.lease_time).max();
         let wait = match self.settled {
             // Whoever has just come does not know who was there a moment ago.
@@ -90,11 +98,11 @@ impl Peers {
                     now.get(pid)
                         .is_some_and(|peer| was_idle || !peer.is_new || (seen.is_back && peer.is_back))
                 };
-                // One that is new takes nothing before a lease time has passed. One that starts and fails again and again must
-                // not keep others from what is free.
+                // One that is new takes nothing before a lease time has passed since it came. One that starts and fails again
+                // and again must not keep others from what is free.
                 let is_idle = |pid: &i32, seen: &Peer| {
-                    let since = self.since.get(pid).copied().unwrap_or(at);
-                    seen.is_new && !seen.is_back && at < since + seen.lease_time / 2
+                    let came = self.before.get(pid).copied();
+                    seen.is_new && !seen.is_back && came.is_some_and(|came| at < came + seen.lease_time)
                 };
                 let is_gone = |(pid, peer): &(&i32, &Peer)| !is_there(pid, peer) && !is_idle(pid, peer);
                 longest(&mut self.seen.iter().filter(is_gone).map(|(_, peer)| peer))
@@ -103,11 +111,13 @@ impl Peers {
         let due = at + wait.unwrap_or_default();
         self.settled = Some(self.settled.map_or(due, |settled| settled.max(due)));
         let differs = self.seen != now;
-        self.since.retain(|pid, _| now.contains_key(pid));
-        now.keys().for_each(|pid| {
-            self.since.entry(*pid).or_insert(at);
-        });
-        self.seen = now;
+        self.before.retain(|pid, _| now.contains_key(pid));
+        if let Some(looked) = self.looked {
+            for pid in now.keys().filter(|pid| !self.seen.contains_key(pid)) {
+                self.before.insert(*pid, looked);
+            }
+        }
+        (self.seen, self.looked) = (now, Some(begin));
         differs
     }
 
@@ -123,6 +133,11 @@ mod tests {
 
     const LEASE: Duration = Duration::from_secs(1);
     const PEER: Peer = Peer { lease_time: LEASE, wants: Some(7), is_new: false, is_back: false };
+
+    /// A look that takes no time.
+    fn look(peers: &mut Peers, now: BTreeMap<i32, Peer>, at: Instant) -> bool {
+        peers.look(PEER, now, (at, at))
+    }
 
     #[test]
     fn a_connection_says_what_others_have_to_know() {
@@ -157,34 +172,60 @@ mod tests {
         for (peer, seen, is_waited_for) in [
             (new, ms(0), false),
             (new, ms(400), false),
+            (new, ms(890), false),
             // It may have been settled since the last look.
-            (new, ms(900), true),
+            (new, ms(910), true),
             (back, ms(0), true),
             (PEER, ms(0), true),
         ] {
             let mut peers = Peers::new();
-            peers.look(PEER, BTreeMap::from([(1, PEER)]), begin);
+            look(&mut peers, BTreeMap::from([(1, PEER)]), begin);
             let come = begin + 5 * LEASE;
+            look(&mut peers, BTreeMap::from([(1, PEER)]), come - ms(50));
             for at in [come, come + seen] {
-                peers.look(PEER, BTreeMap::from([(1, PEER), (4, peer)]), at);
+                look(&mut peers, BTreeMap::from([(1, PEER), (4, peer)]), at);
                 assert!(peers.are_settled(at), "nobody is gone");
             }
             let missed = come + seen + ms(50);
             // Another one that is new may have the number of the connection.
             let now = if peer == back { vec![(1, PEER), (4, new)] } else { vec![(1, PEER)] };
-            peers.look(PEER, now.into_iter().collect(), missed);
+            look(&mut peers, now.into_iter().collect(), missed);
             assert_eq!(peers.are_settled(missed), !is_waited_for, "{peer:?} {seen:?}");
             assert!(peers.are_settled(missed + LEASE));
         }
         // One that fails again and again does not keep others from what is free.
-        let mut peers = Peers::new();
-        peers.look(PEER, BTreeMap::from([(1, PEER)]), begin);
-        for number in 0..50 {
-            let at = begin + 5 * LEASE + ms(300) * number;
-            peers.look(PEER, BTreeMap::from([(1, PEER), (10 + number as i32, new)]), at);
-            peers.look(PEER, BTreeMap::from([(1, PEER)]), at + ms(150));
-            assert!(peers.are_settled(at + ms(150)));
+        for life in [ms(150), ms(700)] {
+            let mut peers = Peers::new();
+            look(&mut peers, BTreeMap::from([(1, PEER)]), begin);
+            for number in 0..50 {
+                let at = begin + 5 * LEASE + (life + ms(200)) * number;
+                look(&mut peers, BTreeMap::from([(1, PEER)]), at - ms(100));
+                look(&mut peers, BTreeMap::from([(1, PEER), (10 + number as i32, new)]), at);
+                look(&mut peers, BTreeMap::from([(1, PEER)]), at + life);
+                assert!(peers.are_settled(at + life), "{life:?}");
+            }
         }
+    }
+
+    #[test]
+    fn a_slow_answer_does_not_make_a_gateway_younger_than_it_is() {
+        let (begin, ms) = (Instant::now(), Duration::from_millis);
+        let alone = || BTreeMap::from([(1, PEER)]);
+        let mut peers = Peers::new();
+        look(&mut peers, alone(), begin);
+        // It comes right behind a look. The next one is answered when it may take something any moment.
+        let seen = begin + 3 * LEASE;
+        look(&mut peers, alone(), seen);
+        let new = Peer { is_new: true, ..PEER };
+        peers.look(PEER, BTreeMap::from([(1, PEER), (4, new)]), (seen + ms(50), seen + ms(950)));
+        let missed = seen + ms(1_300);
+        look(&mut peers, alone(), missed);
+        assert!(!peers.are_settled(missed) && peers.are_settled(missed + LEASE));
+        // Nobody knows how long one has been there that was there before.
+        let mut peers = Peers::new();
+        look(&mut peers, BTreeMap::from([(1, PEER), (4, new)]), begin);
+        look(&mut peers, alone(), begin + ms(500));
+        assert!(!peers.are_settled(begin + ms(1_499)));
     }
 
     #[test]
@@ -193,27 +234,27 @@ mod tests {
         let ms = Duration::from_millis;
         let of = |pids: &[i32]| pids.iter().map(|pid| (*pid, PEER)).collect::<BTreeMap<_, _>>();
         let mut peers = Peers::new();
-        assert!(peers.look(PEER, of(&[1, 2]), begin));
+        assert!(look(&mut peers, of(&[1, 2]), begin));
         assert!(!peers.are_settled(begin + LEASE - ms(1)), "it has just come");
         assert!(peers.are_settled(begin + LEASE));
         // Its last look may have been answered just before its connection was missed.
         let last_seen = begin + 2 * LEASE;
-        assert!(!peers.look(PEER, of(&[1, 2]), last_seen));
+        assert!(!look(&mut peers, of(&[1, 2]), last_seen));
         let missed = last_seen + ms(300);
-        assert!(peers.look(PEER, of(&[1]), missed));
+        assert!(look(&mut peers, of(&[1]), missed));
         assert!(!peers.are_settled(PEER.until(missed)), "it asks until then");
-        assert!(!peers.look(PEER, of(&[1]), missed + ms(300)));
+        assert!(!look(&mut peers, of(&[1]), missed + ms(300)));
         assert!(peers.are_settled(missed + LEASE));
         // One with a longer lease is waited for as long.
         let slow = Peer { lease_time: 3 * LEASE, wants: None, ..PEER };
         let at = missed + 10 * LEASE;
-        peers.look(PEER, BTreeMap::from([(1, PEER), (3, slow)]), at);
-        peers.look(PEER, of(&[1]), at + LEASE);
+        look(&mut peers, BTreeMap::from([(1, PEER), (3, slow)]), at);
+        look(&mut peers, of(&[1]), at + LEASE);
         assert!(!peers.are_settled(at + 4 * LEASE - ms(1)) && peers.are_settled(at + 4 * LEASE));
         // Another one has the same number.
         let mut reused = Peers::new();
-        reused.look(PEER, of(&[1, 2]), begin);
-        reused.look(PEER, BTreeMap::from([(1, PEER), (2, Peer { is_new: true, ..PEER })]), at);
+        look(&mut reused, of(&[1, 2]), begin);
+        look(&mut reused, BTreeMap::from([(1, PEER), (2, Peer { is_new: true, ..PEER })]), at);
         assert!(!reused.are_settled(at + LEASE - ms(1)) && reused.are_settled(at + LEASE));
     }
 }

@@ -146,7 +146,7 @@ impl Locks {
         let sharing = || members.iter().filter(|(_, peer)| !peer.is_new);
         let are_alike = sharing().all(|(_, peer)| peer.wants == own.wants);
         let pids: Vec<i32> = sharing().map(|(pid, _)| *pid).collect();
-        if link.peers.look(own, members, now) {
+        if link.peers.look(own, members, (begin, now)) {
             // What was learnt of the others no longer holds.
             self.share = Share::default();
         }

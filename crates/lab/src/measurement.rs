@@ -128,7 +128,7 @@ pub fn cpu_conditions(measurements: &[Measurement]) -> Vec<String> {
 }
 
 /// Repetitions of one condition.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Group<'a> {
     /// What was measured.
     pub condition: &'a Condition,

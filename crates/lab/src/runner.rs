@@ -69,20 +69,26 @@ pub struct Runner<'a> {
 /// The most measurements of one run: more than a year's work.
 const MEASUREMENTS_MAX: u64 = 1_000_000;
 
-/// All measurements of conditions, each as often as it wants: repetition after repetition, and within a repetition in an
-/// order that is shuffled anew, the same for everybody who runs the same plan. No more than what is taken is worked out.
+/// All measurements of conditions, each as often as it wants and evenly over the whole time: round after round, and within a round
+/// in an order that is shuffled anew, the same for everybody who runs the same plan. No more than what is taken is worked out.
 pub fn order(conditions: &[(String, Condition)]) -> impl Iterator<Item = (usize, u32)> + '_ {
     let most = conditions.iter().map(|(_, condition)| condition.time.repetitions).max().unwrap_or(0);
-    (0..most).flat_map(|repetition| {
-        let mut round: Vec<usize> = (0..conditions.len())
-            .filter(|at| conditions.get(*at).is_some_and(|(_, c)| c.time.repetitions > repetition))
-            .collect();
-        let mut random = 0x7461_6b74_u64 + u64::from(repetition);
-        for last in (1..round.len()).rev() {
+    (0..most).flat_map(move |round| {
+        // One with fewer repetitions than there are rounds leaves some out.
+        let repetition = |at: &usize| {
+            let wanted = u64::from(conditions.get(*at)?.1.time.repetitions);
+            let until = |round: u64| (round * wanted).div_ceil(u64::from(most)) as u32;
+            let (before, after) = (until(u64::from(round)), until(u64::from(round) + 1));
+            (after > before).then_some(before)
+        };
+        let mut these: Vec<(usize, u32)> =
+            (0..conditions.len()).filter_map(|at| Some((at, repetition(&at)?))).collect();
+        let mut random = 0x7461_6b74_u64 + u64::from(round);
+        for last in (1..these.len()).rev() {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            round.swap(last, (random >> 33) as usize % (last + 1));
+            these.swap(last, (random >> 33) as usize % (last + 1));
         }
-        round.into_iter().map(move |at| (at, repetition))
+        these
     })
 }
 
@@ -228,6 +234,24 @@ mod tests {
             round.sort_unstable();
             assert_eq!(round, [0, 1, 2, 3]);
         }
+    }
+
+    #[test]
+    fn a_load_with_fewer_repetitions_is_measured_over_the_whole_time_too() {
+        let with = |repetitions| {
+            let mut scenario = Scenario::new("x", LoadSpec::new(Kind::Read));
+            scenario.time.repetitions = repetitions;
+            scenario.conditions().into_iter().map(|c| (String::new(), c))
+        };
+        let conditions: Vec<_> = [7, 3, 1, 0].into_iter().flat_map(with).collect();
+        let plan: Vec<_> = order(&conditions).collect();
+        let repetitions = |of| plan.iter().filter(|(at, _)| *at == of).map(|(_, r)| *r).collect::<Vec<_>>();
+        assert_eq!(repetitions(0), [0, 1, 2, 3, 4, 5, 6]);
+        assert_eq!(repetitions(1), [0, 1, 2]);
+        assert_eq!(repetitions(2), [0], "first, in case that there is no time for more");
+        assert!(repetitions(3).is_empty());
+        let last = plan.iter().rposition(|one| *one == (1, 2)).unwrap();
+        assert!(last >= 7, "{plan:?}");
     }
 
     #[test]

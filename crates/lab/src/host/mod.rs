@@ -11,10 +11,9 @@ mod fit;
 mod whole;
 
 pub use cores::{Extent, Samples};
-pub use whole::conditions;
+pub use whole::{conditions, correct, misses};
 
 use crate::machine::Machine;
-use crate::measurement::Group;
 use crate::report::date;
 use std::collections::BTreeMap;
 use std::io;
@@ -123,12 +122,6 @@ pub fn measure(
 }
 
 impl Measured {
-    /// Corrects the prices of the system's part by measurements of the loads of [`conditions`], in their order. Says how many of
-    /// these loads have told something.
-    pub fn correct(&mut self, groups: &[Group<'_>]) -> usize {
-        whole::correct(&mut self.profile, groups)
-    }
-
     /// Adds slow jobs of servers that were timed elsewhere, in nanoseconds, by the names that profiles give them. What a run of
     /// client and server has told stays.
     pub fn add_jobs(&mut self, times: BTreeMap<String, Vec<f64>>) {

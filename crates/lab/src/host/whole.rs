@@ -10,7 +10,7 @@
 //! | few values, behind long pauses | the same after a long sleep |
 //! | many values read, or delivered | what a value costs |
 //! | few and many values read with encryption, behind pauses | what a signature costs, and a byte that is signed and encrypted |
-//! | few values over an emulated link, without pauses and behind them | the same where it is different: a send does not wake the processor of the other end, and the emulator runs right before a turn |
+//! | all of these over an emulated link | the same where it is different: a send does not wake the processor of the other end, and the emulator runs right before a turn and takes its part of the caches |
 //!
 //! None of them is a load of `lab truth`, nor is the link.
 
@@ -93,7 +93,7 @@ impl Teller {
 }
 
 /// In the order in which they correct.
-const TELLERS: [Teller; 10] = [
+const TELLERS: [Teller; 7] = [
     Teller::read(BATCH, 0.0, Correction::Factor(&TURN)),
     Teller::read(BATCH, ASLEEP_MS, Correction::Above("cold", None)),
     Teller::subscribe(ITEMS, Correction::Above("cold_deep", Some("cold"))),
@@ -101,15 +101,17 @@ const TELLERS: [Teller; 10] = [
     Teller::subscribe(MANY_ITEMS, Correction::Factor(&DELIVERING)),
     Teller::read(BATCH, ASLEEP_MS, Correction::Above("signatures", None)).encrypted(),
     Teller::read(LARGE_BATCH, ASLEEP_MS, Correction::Factor(&SEALING)).encrypted(),
-    Teller::read(BATCH, 0.0, Correction::Factor(&TURN)).over_link(),
-    Teller::read(BATCH, ASLEEP_MS, Correction::Above("cold", None)).over_link(),
-    Teller::subscribe(ITEMS, Correction::Above("cold_deep", Some("cold"))).over_link(),
 ];
+
+/// Each of them over loopback, then over a link.
+fn tellers() -> impl Iterator<Item = Teller> {
+    TELLERS.into_iter().chain(TELLERS.map(Teller::over_link))
+}
 
 /// The loads, in the order of their corrections.
 #[must_use]
 pub fn conditions(extent: Extent) -> Vec<Condition> {
-    let (window_s, repetitions) = if extent == Extent::Full { (1.0, 5) } else { (0.3, 1) };
+    let (window_s, repetitions) = if extent == Extent::Full { (1.5, 7) } else { (0.3, 1) };
     let of = |teller: Teller| {
         let mut load = LoadSpec::new(teller.kind);
         if teller.kind == Kind::Subscribe {
@@ -129,7 +131,7 @@ pub fn conditions(extent: Extent) -> Vec<Condition> {
         (time.repetitions, time.steady) = (repetitions, true);
         scenario.conditions()
     };
-    TELLERS.into_iter().flat_map(of).collect()
+    tellers().flat_map(of).collect()
 }
 
 /// Answers of a load in a second; those of a subscription are known: one message in each interval.
@@ -209,14 +211,11 @@ fn scale(costs: &mut BTreeMap<String, f64>, names: &[&str], factor: f64) {
     names.iter().filter_map(|name| costs.get_mut(*name).map(|cost| *cost *= factor)).for_each(drop);
 }
 
-/// Corrects a profile by what the loads of [`conditions`] took, in their order. A load without a valid measurement corrects
-/// nothing. Says how many did.
-pub(super) fn correct(profile: &mut HostProfile, groups: &[Group<'_>]) -> usize {
-    let told: Vec<(Teller, Told<'_>)> = TELLERS
-        .into_iter()
-        .zip(groups)
-        .filter_map(|(teller, group)| Some((teller, Told::of(group)?)))
-        .collect();
+/// Corrects the prices of a profile by what the loads of [`conditions`] took, in their order. A load without a valid measurement
+/// corrects nothing. Says how many did.
+pub fn correct(profile: &mut HostProfile, groups: &[Group<'_>]) -> usize {
+    let told: Vec<(Teller, Told<'_>)> =
+        tellers().zip(groups).filter_map(|(teller, group)| Some((teller, Told::of(group)?))).collect();
     for emulated in [false, true] {
         let of_place = || told.iter().filter(|(teller, _)| teller.emulated == emulated);
         if emulated {
@@ -235,6 +234,17 @@ pub(super) fn correct(profile: &mut HostProfile, groups: &[Group<'_>]) -> usize 
         costs.retain(|_, cost| *cost > 0.0);
     }
     told.len()
+}
+
+/// By how much a profile misses the CPU that the server took for each load, as a share: what its corrections could not explain.
+#[must_use]
+pub fn misses(profile: &HostProfile, groups: &[Group<'_>]) -> Vec<(String, f64)> {
+    let missed = |group: &Group<'_>| {
+        let Told { condition, measured, late } = Told::of(group)?;
+        let simulated = PerAnswer::predicted(condition, &predict_shortly(condition, profile, late).ok()?)?;
+        Some((condition.label(), simulated.server / measured.server - 1.0))
+    };
+    groups.iter().filter_map(missed).collect()
 }
 
 /// The prices behind the emulator begin as those of loopback.
@@ -338,6 +348,10 @@ mod tests {
                 ("turn", 5e2),
                 ("receive", 1.5e3),
                 ("send", 5e3),
+                ("bytes_received", 1.5),
+                ("notifications", 35.0),
+                ("signatures", 5e3),
+                ("sealed_bytes_sent", 1.1),
                 ("cold", 6e3),
                 ("cold_deep", 40e3),
             ];
@@ -386,7 +400,7 @@ mod tests {
             );
         }
         wrong.emulated = Default::default();
-        assert_eq!(correct(&mut wrong, &groups), TELLERS.len());
+        assert_eq!(correct(&mut wrong, &groups), tellers().count());
         let near = |found: &BTreeMap<String, f64>, truth: &BTreeMap<String, f64>| {
             assert_eq!(found.len(), truth.len());
             for (name, found) in found {
@@ -398,6 +412,9 @@ mod tests {
         near(&wrong.client, &truth.client);
         near(&wrong.emulated.server, &truth.emulated.server);
         near(&wrong.emulated.client, &truth.emulated.client);
+        let misses = misses(&wrong, &groups);
+        assert_eq!(misses.len(), groups.len());
+        assert!(misses.iter().all(|(_, missed)| missed.abs() < 0.05), "{misses:?}");
     }
 
     #[test]

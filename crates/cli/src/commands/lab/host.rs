@@ -13,8 +13,11 @@ use taktwerk_crypto::aws_lc::{AwsLcProvider, Identity};
 use taktwerk_crypto::certificate::{Certificate, ValidationOptions};
 use taktwerk_lab::host::{Extent, HostError, Measured, conditions, measure};
 use taktwerk_lab::machine::Machine;
-use taktwerk_lab::measurement::{Measurement, group};
+use taktwerk_lab::measurement::{Group as LoadGroup, Measurement, group};
 use taktwerk_lab::place::Place;
+use taktwerk_lab::runner;
+use taktwerk_lab::scenario::Condition;
+use taktwerk_model::HostProfile;
 use taktwerk_pki::create::self_signed;
 use taktwerk_pki::{CertificateSettings, Group, NewKey, PrivateKey, Store, StoreValidator};
 use taktwerk_sim::scenario::RunError;
@@ -22,8 +25,8 @@ use taktwerk_sim::scenario::instruments::Providers;
 
 const SERVER_URI: &str = "urn:taktwerk:calibration:server";
 const CLIENT_URI: &str = "urn:taktwerk:calibration:client";
-/// What its measurements are called.
-const DATA: &str = "calibration";
+/// What measurements of the whole loads are called.
+pub(super) const DATA: &str = "calibration";
 /// What the simulated server is called in URLs.
 const HOST: &str = "server";
 
@@ -71,7 +74,25 @@ impl Party {
 }
 
 /// Measures this machine.
-pub(super) fn calibrate(place: &Place, quick: bool, interrupt: &Interrupt) -> Result<Measured, Failure> {
+fn calibrate(
+    place: &Place,
+    quick: bool,
+    interrupt: &Interrupt,
+) -> Result<(Measured, Vec<(String, f64)>), Failure> {
+    let mut measured = parts(quick, interrupt)?;
+    let conditions = conditions(extent(quick));
+    let whole = whole(place, &conditions, interrupt)?;
+    let misses = correct(&mut measured.profile, &conditions, &whole);
+    Ok((measured, misses))
+}
+
+/// How much is measured.
+pub(super) const fn extent(quick: bool) -> Extent {
+    if quick { Extent::Smoke } else { Extent::Full }
+}
+
+/// Measures what the parts of the programs take, which the whole loads have not corrected yet.
+pub(super) fn parts(quick: bool, interrupt: &Interrupt) -> Result<Measured, Failure> {
     if !Machine::this().optimised {
         tracing::warn!("this is a debug build: its profile says nothing about a release");
     }
@@ -82,9 +103,8 @@ pub(super) fn calibrate(place: &Place, quick: bool, interrupt: &Interrupt) -> Re
     let (server, validator) = server.trusting(&of_client)?;
     let (client, _) = client.trusting(&of_server)?;
     let providers = Providers { server, server_uri: SERVER_URI.to_owned(), client };
-    let extent = if quick { Extent::Smoke } else { Extent::Full };
     let mut bar = Progress::new("calibrating", 0);
-    let measured = measure(&providers, extent, &mut |share| {
+    let measured = measure(&providers, extent(quick), &mut |share| {
         bar.of("calibrating, percent", (share * 100.0) as u64, 100);
         !interrupt.asked()
     });
@@ -96,10 +116,24 @@ pub(super) fn calibrate(place: &Place, quick: bool, interrupt: &Interrupt) -> Re
     })?;
     let certificate = of_client.first().map(Certificate::der).unwrap_or_default();
     measured.add_jobs(host_jobs::measure(&*validator, certificate, quick)?);
-    let whole = whole(place, extent, interrupt)?;
-    let groups = group(&whole);
+    Ok(measured)
+}
+
+/// Corrects prices by measurements of the loads of [`conditions`], in any order. Says how far the corrected profile is off for
+/// each of these loads, as a share of what was measured.
+pub(super) fn correct(
+    profile: &mut HostProfile,
+    conditions: &[Condition],
+    measurements: &[Measurement],
+) -> Vec<(String, f64)> {
+    let found = group(measurements);
+    let group_of = |condition| {
+        let of_load = found.iter().find(|group| group.condition.is_repeated_by(condition));
+        of_load.cloned().unwrap_or(LoadGroup { condition, valid: Vec::new(), invalid: Vec::new() })
+    };
+    let groups: Vec<LoadGroup<'_>> = conditions.iter().map(group_of).collect();
     let all = groups.len();
-    let told = measured.correct(&groups);
+    let told = taktwerk_lab::host::correct(profile, &groups);
     if told < all {
         let why = groups.iter().flat_map(|group| &group.invalid).flat_map(|one| &one.invalid).next();
         tracing::warn!(
@@ -109,26 +143,33 @@ pub(super) fn calibrate(place: &Place, quick: bool, interrupt: &Interrupt) -> Re
             why.map_or("no answers", String::as_str)
         );
     }
-    Ok(measured)
+    let misses = taktwerk_lab::host::misses(profile, &groups);
+    for (load, missed) in &misses {
+        tracing::info!("{load}: simulated {:+.0} % off", missed * 100.0);
+    }
+    misses
 }
 
 /// Measures loads of a whole server and client.
-fn whole(place: &Place, extent: Extent, interrupt: &Interrupt) -> Result<Vec<Measurement>, Failure> {
-    let conditions = conditions(extent);
-    let count = conditions.iter().map(|condition| u64::from(condition.time.repetitions)).sum();
-    let mut bar = Progress::new("calibrating with whole loads", count);
+fn whole(
+    place: &Place,
+    conditions: &[Condition],
+    interrupt: &Interrupt,
+) -> Result<Vec<Measurement>, Failure> {
+    let plan: Vec<_> = conditions.iter().cloned().map(|condition| (DATA.to_owned(), condition)).collect();
+    let plan: Vec<_> = runner::order(&plan).collect();
+    let mut bar = Progress::new("calibrating with whole loads", plan.len() as u64);
     let mut all = Vec::new();
-    for condition in conditions {
-        for repetition in 0..condition.time.repetitions {
-            bar.at(all.len() as u64);
-            let measured = place.measure(DATA, &condition, repetition);
-            if interrupt.asked() {
-                return Err(Failure::Interrupted);
-            }
-            all.push(measured.unwrap_or_else(|error| {
-                Measurement::failed(DATA, condition.clone(), repetition, error.to_string())
-            }));
+    for (at, repetition) in plan {
+        let Some(condition) = conditions.get(at) else { continue };
+        bar.at(all.len() as u64);
+        let measured = place.measure(DATA, condition, repetition);
+        if interrupt.asked() {
+            return Err(Failure::Interrupted);
         }
+        all.push(measured.unwrap_or_else(|error| {
+            Measurement::failed(DATA, condition.clone(), repetition, error.to_string())
+        }));
     }
     Ok(all)
 }
@@ -141,7 +182,9 @@ pub(super) fn run(
     output: Output,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
-    let measured = calibrate(place, quick, interrupt)?;
+    let (measured, misses) = calibrate(place, quick, interrupt)?;
+    let off: Vec<f64> = misses.iter().map(|(_, missed)| missed.abs() * 100.0).collect();
+    let off = taktwerk_lab::statistics::median(&off);
     super::write_whole(file, &measured.profile.to_toml())?;
     let (server, client) = (measured.server_error * 100.0, measured.client_error * 100.0);
     if output.is_json() {
@@ -151,15 +194,19 @@ pub(super) fn run(
             "steps": measured.steps,
             "server_error_percent": server,
             "client_error_percent": client,
+            "whole_loads_percent":
+                misses.iter().map(|(load, missed)| json!({ "load": load, "error": missed * 100.0 })).collect::<Vec<_>>(),
+            "whole_loads_error_percent": off,
         }));
     }
     let profile = &measured.profile;
     output.text(&format!(
-        "{}, {} CPUs: {} steps timed; median error of a step {server:.0} % (server), {client:.0} % (client)\n\
+        "{}, {} CPUs: {} steps timed; median error of a step {server:.0} % (server), {client:.0} % (client){}\n\
          wrote {}; use it with `taktwerk sim FILE --host-profile {}`",
         profile.machine.cpu,
         profile.machine.cores,
         measured.steps,
+        off.map_or_else(String::new, |off| format!(", of a whole load {off:.0} %")),
         file.display(),
         file.display()
     ))

@@ -74,26 +74,42 @@ pub(crate) fn run(arguments: &TruthArgs, output: Output, interrupt: &Interrupt) 
             Some(path) => sim::profile(Path::new(""), path, false).map_err(Failure::Usage)?,
             None => return Err(Failure::Usage("--stored needs --host-profile".to_owned())),
         };
-        let (run, measurements) = stored(arguments)?;
+        let (run, mut measurements) = stored(arguments)?;
+        measurements.retain(|one| one.experiment == DATA);
         return compare(run, &measurements, &profile, Vec::new(), output, interrupt);
     }
     let extent = Extent { window_s: arguments.window, repetitions: arguments.repetitions };
     let place = super::place(arguments.session.program.as_ref())?.with_stop(interrupt.flag());
     let (conditions, skipped) = truth::conditions(&links(arguments), extent);
-    let conditions: Vec<_> = conditions.into_iter().map(|condition| (DATA.to_owned(), condition)).collect();
+    // The machine changes from minute to minute: what corrects the prices is measured between the loads that judge them.
+    let tellers = match &arguments.host_profile {
+        Some(_) => Vec::new(),
+        None => taktwerk_lab::host::conditions(super::host::extent(arguments.quick)),
+    };
+    let named = |name: &'static str| move |condition| (name.to_owned(), condition);
+    let conditions: Vec<_> = conditions
+        .into_iter()
+        .map(named(DATA))
+        .chain(tellers.iter().cloned().map(named(super::host::DATA)))
+        .collect();
     for (_, condition) in &conditions {
         place.check(condition).map_err(|error| Failure::Usage(error.to_string()))?;
     }
     if !Machine::this().optimised {
         tracing::warn!("this is a debug build: its figures say nothing about a release");
     }
-    let profile = match &arguments.host_profile {
+    let mut profile = match &arguments.host_profile {
         Some(path) => sim::profile(Path::new(""), path, false).map_err(Failure::Usage)?,
-        None => super::host::calibrate(&place, arguments.quick, interrupt)?.profile,
+        None => super::host::parts(arguments.quick, interrupt)?.profile,
     };
     let task = Task { what: DATA, quick: arguments.quick, conditions: &conditions, notes: &[], within: None };
     let finished = session::measure(&arguments.session, &task, &place, interrupt)?;
-    compare(finished.run, &finished.measurements, &profile, skipped, output, interrupt)
+    let (measurements, told): (Vec<_>, Vec<_>) =
+        finished.measurements.into_iter().partition(|one| one.experiment == DATA);
+    if !tellers.is_empty() {
+        super::host::correct(&mut profile, &tellers, &told);
+    }
+    compare(finished.run, &measurements, &profile, skipped, output, interrupt)
 }
 
 /// The measurements of runs that are kept, and the number of the first.

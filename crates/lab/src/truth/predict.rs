@@ -15,6 +15,8 @@ const COUNTED_INTERVALS: f64 = 40.0;
 const COUNTED_MIN_S: f64 = 4.0;
 /// Virtual time of requests that are only to tell what one costs.
 const SHORT: Duration = Duration::from_millis(200);
+/// The same for subscriptions, in publishing intervals.
+const SHORT_INTERVALS: u32 = 12;
 
 /// What the simulator says.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -100,9 +102,13 @@ pub(crate) fn predict_shortly(
     late: Duration,
 ) -> Result<Predicted, PredictError> {
     let mut scenario = scenario(condition, profile, late)?;
-    if condition.kind != Kind::Subscribe {
-        (scenario.warmup, scenario.measured) = (SHORT, SHORT);
-    }
+    let short = match condition.kind {
+        Kind::Subscribe => {
+            Duration::from_secs_f64(condition.publishing_ms.unwrap_or(100.0) / 1e3) * SHORT_INTERVALS
+        }
+        _ => SHORT,
+    };
+    (scenario.warmup, scenario.measured) = (short, short);
     simulate(&scenario, 1, &mut |_| true)
 }
 

@@ -315,10 +315,15 @@ impl Session {
         self.input.clear();
         self.output.clear();
         self.drain();
-        self.pending.extend(self.state.clean());
-        // What was in hand is repeated, but acknowledgements and subscriptions of the old connection are not.
-        let in_hand = self.in_hand.drain(..);
-        self.pending.extend(in_hand.filter(|request| matches!(request, Request::Publish(_))));
+        // As `taktwerk-net` does it: what was sent goes first, in its order; what was not waits until the connection is free for
+        // it. Acknowledgements and subscriptions of the old connection are not repeated.
+        let mut pending = VecDeque::from(self.state.clean());
+        pending.append(&mut self.pending);
+        self.pending = pending;
+        self.in_hand.retain(|request| matches!(request, Request::Publish(_)));
+        if let Some(collided) = self.state.collision.take() {
+            self.in_hand.push_front(Request::Publish(Publish { pkid: 0, ..collided }));
+        }
         Step::Close
     }
 }

@@ -41,6 +41,22 @@ fn with_quality_of_service_1_a_break_loses_nothing() {
     assert!(one.figures.lost > 0, "{one:?}");
 }
 
+/// Seed 1 000 641 of a campaign. Messages that waited for a broken connection got packet identifiers that were still in use, and all
+/// but one of them were lost without being counted.
+#[test]
+fn what_was_never_sent_outlives_a_broken_connection() {
+    for (seed, lasts) in [(1, 1_900), (2, 2_500), (3, 4_000)] {
+        let away = vec![fault(1_500, lasts, Role::Publisher, ALL, NodeFault::Partition)];
+        let mut scenario = with(mqtt(Quality::AtLeastOnce), away);
+        scenario.pubsub.publishers[0].publishing_interval = ms(10);
+        scenario.pubsub.brokers[0].keep_alive = secs(2);
+        let outcome = simulate(&scenario, seed);
+        let one = &outcome.pubsub.subscribers[0];
+        assert_eq!((one.figures.arrived, one.figures.lost), (one.due, 0), "{outcome:?}");
+        assert!(outcome.pubsub.publishers[0].figures.connections >= 2 + 2, "{outcome:?}");
+    }
+}
+
 #[test]
 fn a_full_queue_drops_and_counts() {
     // The connection breaks, and the subscriber cannot come back for three seconds.

@@ -4,6 +4,7 @@
 //! stays in the outbox.
 
 use super::broker::Shared;
+use super::left::{Kind, Left};
 use super::options::{Broker, Credentials, MqttOptions, MqttVersion, QualityOfService};
 use super::outbox::Message;
 use super::status::Status;
@@ -18,6 +19,8 @@ use tokio::time::timeout;
 
 /// Messages between feeder and connection: what can be lost with a connection under QoS 0.
 const IN_HAND: usize = 16;
+/// Messages on their way that the broker has not acknowledged.
+const IN_FLIGHT: u16 = 100;
 /// Between attempts to connect: at first, and at most.
 const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
@@ -124,7 +127,7 @@ fn feed(shared: &Shared, publish: impl Fn(Message) -> bool) {
 }
 
 macro_rules! mqtt_version {
-    ($module:ident, $($path:ident)::+, $incoming:path, $packet:path, $qos:path, $reason:path) => {
+    ($module:ident, $($path:ident)::+, $incoming:path, $packet:path, $request:path, $qos:path, $reason:path) => {
         fn quality(quality: QualityOfService) -> $qos {
             use $qos as Qos;
             match quality {
@@ -142,6 +145,7 @@ macro_rules! mqtt_version {
         ) {
             use $incoming as Incoming;
             use $packet as Packet;
+            use $request as Request;
             use $reason as Reason;
             let Session { mut filters, mut status, .. } = session;
             let (mut unsubscribed, mut open): (Vec<usize>, usize) = (Vec::new(), 0);
@@ -173,11 +177,20 @@ macro_rules! mqtt_version {
                 }
             };
             let mut events = connection.eventloop;
+            let (mut left, mut in_flight_max) = (Left::new(), IN_FLIGHT);
+            let kind = |request: &Request| match request {
+                Request::Publish(publish) if publish.pkid == 0 => Kind::New,
+                Request::Publish(_) | Request::PubRel(_) => Kind::Sent,
+                _ => Kind::Gone,
+            };
             drive(&shared, |shared| {
+                let is_free = events.state.inflight() < in_flight_max && events.state.collision.is_none();
+                left.step(&mut events.pending, is_free);
                 // One wait until it is over, however often we look at something else meanwhile: making a connection is in
                 // it, and would begin again and again where that takes longer than a look.
+                let event = {
                 let mut next = pin!(events.poll());
-                let event = loop {
+                loop {
                     if let Some(status) = &mut status {
                         let now = std::time::Instant::now();
                         if let Some(payload) = status.due(now, crate::clock::wall())
@@ -205,12 +218,21 @@ macro_rules! mqtt_version {
                         Err(_) if shared.stop.load(Ordering::Acquire) => return None,
                         Err(_) => {}
                     }
+                }
                 };
+                if event.is_err() {
+                    let collided = events.state.collision.take().map(|mut publish| {
+                        publish.pkid = 0;
+                        Request::Publish(publish)
+                    });
+                    left.broke(&mut events.pending, collided, kind);
+                }
                 if let Ok(event) = &event {
                     count(shared, event);
                 }
                 match event {
-                    Ok(Incoming::Incoming(Packet::ConnAck(_))) => {
+                    Ok(Incoming::Incoming(Packet::ConnAck(answer))) => {
+                        in_flight_max = most_in_flight(&answer);
                         shared.subscribed.store(filters.is_empty(), Ordering::Release);
                         shared.set_connected();
                         unsubscribed = (0..filters.len()).collect();
@@ -276,7 +298,19 @@ mod v311 {
         true
     }
 
-    mqtt_version!(v311, rumqttc, rumqttc::Event, rumqttc::Packet, rumqttc::QoS, rumqttc::SubscribeReasonCode);
+    fn most_in_flight(_: &rumqttc::ConnAck) -> u16 {
+        IN_FLIGHT
+    }
+
+    mqtt_version!(
+        v311,
+        rumqttc,
+        rumqttc::Event,
+        rumqttc::Packet,
+        rumqttc::Request,
+        rumqttc::QoS,
+        rumqttc::SubscribeReasonCode
+    );
 
     pub(super) fn start(
         broker: Broker,
@@ -292,6 +326,7 @@ mod v311 {
         }
         settings.set_keep_alive(options.keep_alive.max(Duration::from_secs(1)));
         settings.set_clean_session(is_clean);
+        settings.set_inflight(IN_FLIGHT);
         settings.set_max_packet_size(PACKET_MAX, PACKET_MAX);
         if let Some(Credentials { user, password }) = broker.credentials {
             settings.set_credentials(user, password);
@@ -318,74 +353,4 @@ mod v311 {
     }
 }
 
-mod v5 {
-    use super::*;
-    use rumqttc::v5::mqttbytes::v5::{LastWill, PubAck, PubAckReason, PublishProperties};
-    use rumqttc::v5::{Client, MqttOptions as Settings};
-    use rumqttc::{TlsConfiguration, Transport};
-
-    fn is_taken(answer: &PubAck) -> bool {
-        matches!(answer.reason, PubAckReason::Success | PubAckReason::NoMatchingSubscribers)
-    }
-
-    mqtt_version!(
-        v5,
-        rumqttc::v5,
-        rumqttc::v5::Event,
-        rumqttc::v5::mqttbytes::v5::Packet,
-        rumqttc::v5::mqttbytes::QoS,
-        rumqttc::v5::mqttbytes::v5::SubscribeReasonCode
-    );
-
-    /// How long a broker keeps our session, in seconds.
-    const SESSION: u32 = 3600;
-
-    pub(super) fn start(
-        broker: Broker,
-        mut session: Session,
-        is_clean: bool,
-        options: &MqttOptions,
-        shared: &Arc<Shared>,
-    ) -> io::Result<Threads> {
-        let content_type = session.content_type;
-        let mut settings = Settings::new(session.client_id.clone(), broker.host, broker.port);
-        if let Some((topic, will)) = session.last_will() {
-            let quality = quality(QualityOfService::AtLeastOnce);
-            settings.set_last_will(LastWill::new(topic, will, quality, true, None));
-        }
-        settings.set_keep_alive(options.keep_alive.max(Duration::from_secs(1)));
-        settings.set_clean_start(is_clean);
-        if !is_clean {
-            settings.set_session_expiry_interval(Some(SESSION));
-        }
-        settings.set_max_packet_size(Some(PACKET_MAX as u32));
-        if let Some(Credentials { user, password }) = broker.credentials {
-            settings.set_credentials(user, password);
-        }
-        if let Some(config) = broker.tls {
-            settings.set_transport(Transport::tls_with_config(TlsConfiguration::Rustls(config)));
-        }
-        let mut network = settings.network_options();
-        network.set_tcp_nodelay(true);
-        settings.set_network_options(network);
-        let (client, connection) = Client::new(settings, IN_HAND);
-        let (theirs, feeding, subscribing) = (Arc::clone(shared), client.clone(), client);
-        let feeder = std::thread::Builder::new().name("pubsub-mqtt-out".to_owned()).spawn(move || {
-            feed(&theirs, |message| {
-                let properties = PublishProperties {
-                    message_expiry_interval: message.expiry,
-                    content_type: Some(content_type.to_owned()),
-                    ..PublishProperties::default()
-                };
-                let qos = quality(message.quality);
-                let (topic, payload) = (message.topic, message.payload);
-                feeding.publish_with_properties(topic, qos, message.retain, payload, properties).is_ok()
-            });
-        })?;
-        let theirs = Arc::clone(shared);
-        let driver = std::thread::Builder::new()
-            .name("pubsub-mqtt".to_owned())
-            .spawn(move || run(connection, subscribing, session, theirs))?;
-        Ok(vec![driver, feeder])
-    }
-}
+mod v5;

@@ -2,7 +2,8 @@
 //!
 //! - [`options`]: the broker's URL and how to talk to it; [`topics`]: where messages go and come from;
 //! - [`status`]: whether a publisher is there, as brokers tell it with the last will or as it says itself again and again;
-//! - [`outbox`]: what waits while the broker is away, bounded; `client`: the connection's threads;
+//! - [`outbox`]: what waits while the broker is away, bounded; `client`: the connection's threads; `left`: what a connection that
+//!   broke leaves to the next one;
 //! - [`broker`]: what publishers and subscribers see.
 //!
 //! The publisher's timer thread only puts messages into the outbox. Metadata is retained, and announced anew whenever a
@@ -10,6 +11,7 @@
 
 pub mod broker;
 mod client;
+mod left;
 pub mod options;
 pub mod outbox;
 pub mod status;

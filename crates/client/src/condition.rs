@@ -97,6 +97,12 @@ impl ConditionEvent {
         query.filter(filter).unwrap_or_default()
     }
 
+    /// How many fields [`Self::query`] selects: those that a caller selects besides come behind them.
+    #[must_use]
+    pub const fn len() -> usize {
+        FIELDS.len()
+    }
+
     /// Reads the fields of an event. Fields that a server does not have stay at their defaults.
     #[must_use]
     pub fn read(fields: &[Variant]) -> Self {

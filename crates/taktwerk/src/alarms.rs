@@ -7,7 +7,7 @@ pub use taktwerk_server::alarm::{
     OwnFields, Quantity, Rules, Severities, Shelving, State,
 };
 
-pub use taktwerk_server::space::AlarmError;
+pub use taktwerk_server::space::{AlarmError, ConditionReport};
 
 use core::time::Duration;
 use std::fs;

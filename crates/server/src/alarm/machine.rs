@@ -81,6 +81,10 @@ pub enum Change {
     ReAlarm,
     /// The quality of the input changed.
     Quality,
+    /// The message, or fields of the application's own type, are others.
+    Stated,
+    /// The condition is removed.
+    Removed,
     /// The state of before became a branch.
     Branched,
     /// The branch was given up for newer ones, or with its condition.
@@ -235,6 +239,42 @@ impl Machine {
             }
         }
         notes
+    }
+
+    /// What events say besides what is found is another: the message, or fields of the application's own type.
+    pub fn restated(&mut self, severity: u16, message: &str, now: UtcTime) -> Notes {
+        let mut notes = Notes::new();
+        if self.state.enabled {
+            self.set_severity(severity, now);
+            message.clone_into_box(&mut self.state.message);
+            self.note(Change::Stated, now, &mut notes);
+        }
+        notes
+    }
+
+    /// The condition ends with its branches: operators need not see it any more.
+    pub fn end(&mut self, now: UtcTime) -> Notes {
+        let mut notes = Notes::new();
+        (self.pending, self.re_alarm) = (None, None);
+        self.drop_branches(now, &mut notes);
+        if self.state.retain() {
+            let state = &mut self.state;
+            (state.active, state.limits, state.latched) = (false, LimitSet::NONE, false);
+            (state.acked, state.confirmed) = (true, true);
+            if let Some(dialog) = &mut state.dialog {
+                dialog.is_active = false;
+            }
+            self.note(Change::Removed, now, &mut notes);
+        }
+        notes
+    }
+
+    fn drop_branches(&mut self, now: UtcTime, notes: &mut Notes) {
+        for mut branch in core::mem::take(&mut self.branches) {
+            (branch.state.enabled, branch.state.time) = (false, now);
+            let branch = Some((branch.number, Box::new(branch.state)));
+            notes.push(Note { branch, change: Change::BranchDropped });
+        }
     }
 
     /// Time passes.
@@ -413,11 +453,7 @@ impl Machine {
         (self.state.enabled, self.state.times.enabled) = (false, now);
         (self.pending, self.re_alarm) = (None, None);
         // §5.5.2: a disabled condition has no branches, is not active and has nothing to acknowledge.
-        for mut branch in core::mem::take(&mut self.branches) {
-            (branch.state.enabled, branch.state.time) = (false, now);
-            let branch = Some((branch.number, Box::new(branch.state)));
-            notes.push(Note { branch, change: Change::BranchDropped });
-        }
+        self.drop_branches(now, notes);
         (self.state.active, self.state.limits, self.state.latched) = (false, LimitSet::NONE, false);
         (self.state.acked, self.state.confirmed) = (true, true);
         self.called(operation, now, notes);

@@ -188,6 +188,14 @@ impl AddressSpace {
         Some(nodes.id_of(found))
     }
 
+    /// Whether a type is a type of events, or of conditions, and the same as another one or a subtype of it.
+    #[must_use]
+    pub fn is_event_subtype(&self, event_type: &NodeId, base: &NodeId) -> bool {
+        let nodes = self.read();
+        let (kind, base) = (nodes.event_type(event_type), nodes.event_type(base));
+        kind.zip(base).is_some_and(|(kind, base)| nodes.is_subtype(kind, base))
+    }
+
     /// Checks that there is an event type that has fields.
     ///
     /// # Errors

@@ -52,7 +52,7 @@ pub(crate) mod view;
 pub(crate) mod views;
 
 pub use crate::node_ix::{NodeIx, Reference};
-pub use alarms::{AlarmError, Alarms, NotSaved};
+pub use alarms::{AlarmError, Alarms, ConditionReport, NotSaved};
 pub(crate) use attributes::{attribute, attribute_permission};
 pub use error::NodeError;
 pub use events::EventTypeError;

@@ -3,6 +3,7 @@
 mod aggregates;
 mod alarm_adding;
 mod alarm_groups;
+mod alarm_removing;
 mod alarms;
 mod aliases;
 mod attacks;

@@ -26,7 +26,8 @@ use taktwerk_server::FieldName;
 use taktwerk_server::alarm::{
     ConditionSpec, ConditionView, Dialog, Kind, Limits, Method, Operation, Quantity,
 };
-use taktwerk_server::space::AlarmError;
+use taktwerk_server::authorization::Access;
+use taktwerk_server::space::{AlarmError, ConditionReport};
 use taktwerk_types::{NodeId, StatusCode, Variant};
 
 /// An alarm to be; [`AlarmBuilder::add`] adds it.
@@ -298,6 +299,12 @@ impl AlarmBuilder {
         self
     }
 
+    /// Who may do what with the nodes of the alarm. Default: what their namespace says.
+    pub fn access(mut self, access: Access) -> Self {
+        self.spec.access = access;
+        self
+    }
+
     /// Adds it.
     ///
     /// # Errors
@@ -353,6 +360,19 @@ impl Alarm {
     /// The type does not add such a field to those of the specification, or the field has another type than the value.
     pub fn set_field(&self, name: impl Into<FieldName>, value: impl Into<Variant>) -> Result<(), AlarmError> {
         self.space.set_condition_fields(&self.id, vec![(name.into(), value.into())])
+    }
+
+    /// Says all that is known of an alarm whose state is kept elsewhere, such as on another server. One event tells of it.
+    ///
+    /// # Errors
+    /// As [`Self::set_field`]. Nothing has changed then.
+    pub fn report(&self, report: ConditionReport<'_>) -> Result<(), AlarmError> {
+        self.space.report_condition(&self.id, report, now())
+    }
+
+    /// Removes it with its nodes. Clients that show it are told that operators need not see it any more.
+    pub fn remove(self) {
+        self.space.remove_condition(&self.id, now());
     }
 
     /// Asks the question of a dialog. Until somebody responds it is shown to operators.

@@ -90,6 +90,7 @@ impl AddressSpace {
             nodes,
             last: None,
             deadline: None,
+            is_removed: false,
             own,
             spec,
         };
@@ -99,7 +100,8 @@ impl AddressSpace {
         if let Some(saved) = inner.saved.remove(&*key) {
             saved.restore(&mut condition, now);
         }
-        let number = u32::try_from(inner.conditions.len()).unwrap_or(u32::MAX);
+        let next = u32::try_from(inner.conditions.len()).unwrap_or(u32::MAX);
+        let number = inner.vacant.pop().unwrap_or(next);
         for slot in [&condition.input, &condition.target].into_iter().flatten() {
             slot.set_watched(shard, true);
             inner.by_slot.entry(slot.index()).or_default().push(number);
@@ -109,7 +111,10 @@ impl AddressSpace {
         inner.by_id.extend(shelving.map(|id| (id, number)));
         inner.by_id.insert(condition.spec.id.clone(), number);
         condition.show(None, now);
-        inner.conditions.push(condition);
+        match inner.conditions.get_mut(number as usize) {
+            Some(place) => *place = condition,
+            None => inner.conditions.push(condition),
+        }
         inner.added(self, number, now);
         if has_date {
             // No Variable has it, so nothing else would have it looked at.
@@ -136,7 +141,7 @@ impl AddressSpace {
 
     /// Own fields are those that the type has and the type of its kind has not. Their values are of the DataType and the rank
     /// that the type declares (Part 9 §5.5.2 has clients read them by it), or null.
-    fn check_own_fields(&self, spec: &ConditionSpec, own: &OwnFields) -> Result<(), AlarmError> {
+    pub(super) fn check_own_fields(&self, spec: &ConditionSpec, own: &OwnFields) -> Result<(), AlarmError> {
         if own.is_empty() {
             return Ok(());
         }
@@ -172,33 +177,6 @@ impl AddressSpace {
                     wanted,
                     found: format!("{}{kind}", array(value.as_array().is_some())),
                 });
-            }
-        }
-        Ok(())
-    }
-
-    /// Sets fields of a condition's own type. The next event has them; until then, clients see the values of the last event.
-    ///
-    /// # Errors
-    /// There is no such condition, or its type does not add such a field.
-    pub fn set_condition_fields(&self, id: &NodeId, own: OwnFields) -> Result<(), AlarmError> {
-        let unknown = || AlarmError::Node(NodeError::Unknown(id.clone()));
-        let alarms = self.alarms().ok_or_else(unknown)?;
-        let spec = {
-            let inner = alarms.lock();
-            let number = inner.by_id.get(id).copied().ok_or_else(unknown)?;
-            inner.conditions.get(number as usize).ok_or_else(unknown)?.spec.clone()
-        };
-        // Not under the lock of the conditions: it takes that of the nodes.
-        self.check_own_fields(&spec, &own)?;
-        let mut inner = alarms.lock();
-        let number = inner.by_id.get(id).copied().ok_or_else(unknown)?;
-        let condition = inner.conditions.get_mut(number as usize).ok_or_else(unknown)?;
-        let all = Arc::make_mut(condition.own.get_or_insert_default());
-        for (name, value) in own {
-            match all.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, known)) => *known = value,
-                None => all.push((name, value)),
             }
         }
         Ok(())

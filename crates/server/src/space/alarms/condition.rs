@@ -23,6 +23,8 @@ pub(super) struct Condition {
     pub(super) last: Option<ByteString>,
     /// When it is in the list of deadlines.
     pub(super) deadline: Option<UtcTime>,
+    /// It was removed: its place waits for another one.
+    pub(super) is_removed: bool,
 }
 
 impl Condition {
@@ -40,7 +42,7 @@ impl Condition {
             state: state.clone(),
         };
         let last = self.last.clone().unwrap_or_default();
-        let trunk = core::iter::once(view(0, self.machine.state(), last));
+        let trunk = (!self.is_removed).then(|| view(0, self.machine.state(), last)).into_iter();
         trunk.chain(self.machine.branches().iter().map(move |branch| {
             view(branch.number, &branch.state, branch.ids.back().cloned().unwrap_or_default())
         }))

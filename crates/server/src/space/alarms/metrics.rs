@@ -76,7 +76,7 @@ impl Inner {
     pub(super) fn count_in(&mut self, space: &AddressSpace, at: usize, number: u32, now: UtcTime) {
         let Self { watchers: Some(watchers), conditions, .. } = self else { return };
         let Some(shown) = watchers.metrics.get_mut(at) else { return };
-        let Some(condition) = conditions.get(number as usize) else { return };
+        let Some(condition) = conditions.get(number as usize).filter(|it| !it.is_removed) else { return };
         if condition.spec.is_dialog() || !space.sees_events_of(&shown.object, &condition.spec.source) {
             return;
         }

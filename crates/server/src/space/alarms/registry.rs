@@ -53,6 +53,8 @@ impl fmt::Debug for Waker {
 #[derive(Debug, Default)]
 pub(super) struct Inner {
     pub(super) conditions: Vec<Condition>,
+    /// Places of conditions that were removed.
+    pub(super) vacant: Vec<u32>,
     pub(super) by_id: BTreeMap<NodeId, u32>,
     /// Ids of conditions that are being added.
     pub(super) adding: BTreeSet<NodeId>,
@@ -60,7 +62,7 @@ pub(super) struct Inner {
     pub(super) watchers: Option<Box<Watchers>>,
     /// The conditions that watch a slot, by its index.
     pub(super) by_slot: BTreeMap<u32, Vec<u32>>,
-    due: BTreeSet<(i64, u32)>,
+    pub(super) due: BTreeSet<(i64, u32)>,
     /// States of before the restart, by the keys of their conditions.
     pub(super) saved: BTreeMap<String, Saved>,
     pages: Vec<Arc<Page>>,
@@ -76,7 +78,8 @@ impl Alarms {
     /// How many conditions there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.lock().conditions.len()
+        let inner = self.lock();
+        inner.conditions.len() - inner.vacant.len()
     }
 
     /// Whether there is none.
@@ -337,6 +340,7 @@ impl AddressSpace {
                 slice
                     .iter()
                     .take(VIEWED)
+                    .filter(|condition| !condition.is_removed)
                     .map(|condition| (self.node_key(&condition.spec.id).to_string(), Saved::of(condition))),
             );
             from += VIEWED;
@@ -393,7 +397,7 @@ impl Inner {
     }
 
     /// Tells of changes of a condition, and of what its groups change.
-    fn tell(&mut self, space: &AddressSpace, number: u32, notes: Notes, now: UtcTime) -> bool {
+    pub(super) fn tell(&mut self, space: &AddressSpace, number: u32, notes: Notes, now: UtcTime) -> bool {
         let notes = self.follow(number, notes, now);
         self.conditions.get_mut(number as usize).is_some_and(|condition| condition.tell(space, notes, now))
     }

@@ -1,0 +1,73 @@
+//! Removing a condition: its source is gone, as a tag of a gateway that is taken out of the configuration.
+
+use super::registry::Inner;
+use crate::space::AddressSpace;
+use taktwerk_types::{NodeId, UtcTime};
+
+impl AddressSpace {
+    /// Removes a condition with its branches and its nodes. Clients that show it are told a last time, without Retain (Part 9
+    /// §5.5.2). Says whether there was one.
+    pub fn remove_condition(&self, id: &NodeId, now: UtcTime) -> bool {
+        let Some(alarms) = self.alarms() else { return false };
+        let mut inner = alarms.lock();
+        let Some(number) = inner.by_id.get(id).copied() else { return false };
+        // ShelvingState is not a condition.
+        let known = inner.conditions.get_mut(number as usize).filter(|condition| condition.spec.id == *id);
+        let Some(condition) = known else { return false };
+        let notes = condition.machine.end(now);
+        inner.tell(self, number, notes, now);
+        let is_shown = inner.unregister(self, number);
+        alarms.count(true);
+        drop(inner);
+        // Not under the lock of the conditions: it takes that of the nodes.
+        if is_shown {
+            self.delete_tree(id, now);
+        }
+        true
+    }
+}
+
+impl Inner {
+    /// Nothing leads to a condition any more; its place may be taken by another one. Says whether it has nodes.
+    fn unregister(&mut self, space: &AddressSpace, number: u32) -> bool {
+        self.forget_ties(number);
+        let Some(condition) = self.conditions.get_mut(number as usize) else { return false };
+        condition.is_removed = true;
+        condition.last = None;
+        (condition.own, condition.machine.state.own) = (None, None);
+        let (due, nodes, is_bound) =
+            (condition.deadline.take(), condition.nodes.take(), condition.spec.is_bound);
+        let slots = [condition.input.take(), condition.target.take()];
+        self.by_id.remove(&condition.spec.id);
+        if let Some(due) = due {
+            self.due.remove(&(due.ticks(), number));
+        }
+        if let Some(shelving) = nodes.as_ref().and_then(|nodes| nodes.shelving.as_ref()) {
+            self.by_id.remove(shelving);
+        }
+        for slot in slots.into_iter().flatten() {
+            let index = slot.index();
+            if let Some(numbers) = self.by_slot.get_mut(&index) {
+                numbers.retain(|known| *known != number);
+                if numbers.is_empty() {
+                    self.by_slot.remove(&index);
+                }
+            }
+            let is_member =
+                self.watchers.as_ref().is_some_and(|watchers| watchers.by_slot.contains_key(&index));
+            if !is_member && !self.by_slot.contains_key(&index) {
+                slot.set_watched(space.slots().alarms(), false);
+            }
+        }
+        self.vacant.push(number);
+        // Those of an instance that was there before stay.
+        nodes.is_some() && !is_bound
+    }
+
+    /// Groups and metrics do not know a condition any more.
+    fn forget_ties(&mut self, number: u32) {
+        let Some(watchers) = &mut self.watchers else { return };
+        watchers.ties.remove(&number);
+        watchers.groups.iter_mut().for_each(|group| group.suppresses.retain(|known| *known != number));
+    }
+}

@@ -13,6 +13,7 @@ use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use std::path::PathBuf;
 use std::sync::Arc;
+use taktwerk_types::node_id::base64;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
@@ -24,17 +25,70 @@ pub struct Endpoint {
     path: String,
     is_tls: bool,
     ca_file: Option<PathBuf>,
-    token_file: Option<PathBuf>,
-    /// What stands before the token: `Bearer`.
-    scheme: &'static str,
+    credentials: Option<Credentials>,
     headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// What a request proves itself with (RFC 9110 §11). The files are read for each request: tokens are renewed.
+#[derive(Debug)]
+enum Credentials {
+    /// A token behind a word such as `Bearer`.
+    Token { scheme: &'static str, file: PathBuf },
+    /// A user with a password (RFC 7617).
+    Basic { user: String, password_file: PathBuf },
+}
+
+impl Credentials {
+    /// Takes `token_file`, or `user` and `password_file`.
+    fn take(fields: &mut Fields, scheme: &'static str) -> Result<Option<Self>, Mistake> {
+        let folder = fields.path().parent().map(PathBuf::from).unwrap_or_default();
+        let token = fields.text("token_file")?;
+        let (user, password) = (fields.text_at("user")?, fields.text("password_file")?);
+        match (token, user, password) {
+            (None, None, None) => Ok(None),
+            (Some(file), None, None) => Ok(Some(Self::Token { scheme, file: folder.join(file) })),
+            (None, Some((line, user)), Some(_))
+                if user.contains(':') || user.chars().any(char::is_control) =>
+            {
+                let hint = "names of users have no colon and no control characters";
+                Err(fields.mistake_in(line, "user", format!("{user:?} is no user"), hint))
+            }
+            (None, Some((_, user)), Some(file)) => {
+                Ok(Some(Self::Basic { user, password_file: folder.join(file) }))
+            }
+            (Some(_), ..) => {
+                Err(fields
+                    .mistake("there are a token and a user", "set token_file, or user and password_file"))
+            }
+            _ => Err(fields.mistake("a user needs a name and a password", "set user and password_file")),
+        }
+    }
+
+    /// The header's value.
+    fn read(&self) -> Result<String, Fault> {
+        let read = |file: &PathBuf| {
+            let text = taktwerk_config::file::read_text(file, 16 << 10);
+            text.map_err(|error| Fault::connect(file.display().to_string(), &error))
+        };
+        Ok(match self {
+            Self::Token { scheme, file } => format!("{scheme} {}", read(file)?.trim()),
+            Self::Basic { user, password_file } => {
+                let password = read(password_file)?;
+                format!(
+                    "Basic {}",
+                    base64(format!("{user}:{}", password.trim_end_matches(['\r', '\n'])).as_bytes())
+                )
+            }
+        })
+    }
 }
 
 /// A connection.
 pub type Sender = SendRequest<Full<Bytes>>;
 
 impl Endpoint {
-    /// Takes the settings of a server: `url`, `token_file`, `allow_plaintext_token`, `headers` and `ca_file`.
+    /// Takes the settings of a server: `url`, `token_file` with `allow_plaintext_token`, `user` and `password_file` with
+    /// `allow_plaintext_password`, `headers` and `ca_file`.
     ///
     /// # Errors
     /// The first mistake.
@@ -53,12 +107,16 @@ impl Endpoint {
             let hint = "write \"http://host:port/path\" or \"https://host/path\", without a user";
             return Err(fields.mistake_in(line, "url", "this is no URL", hint));
         };
-        let folder = fields.path().parent().map(PathBuf::from).unwrap_or_default();
-        let token_file = fields.text("token_file")?.map(|file| folder.join(file));
-        let is_open = fields.flag("allow_plaintext_token")?.unwrap_or(false);
-        if token_file.is_some() && !is_tls && !is_local(&host) && !is_open {
-            let hint = "use https://, or set allow_plaintext_token = true on a trusted network";
-            return Err(fields.mistake("the token would cross the network readably", hint));
+        let credentials = Credentials::take(fields, scheme)?;
+        let is_open = [fields.flag("allow_plaintext_token")?, fields.flag("allow_plaintext_password")?];
+        let [is_token_open, is_password_open] = is_open.map(|open| open.unwrap_or(false));
+        let (what, is_open) = match &credentials {
+            Some(Credentials::Basic { .. }) => ("password", is_password_open),
+            _ => ("token", is_token_open),
+        };
+        if credentials.is_some() && !is_tls && !is_local(&host) && !is_open {
+            let hint = format!("use https://, or set allow_plaintext_{what} = true on a trusted network");
+            return Err(fields.mistake(format!("the {what} would cross the network readably"), hint));
         }
         let mut headers = Vec::new();
         for entry in fields.texts("headers")?.unwrap_or_default() {
@@ -77,8 +135,7 @@ impl Endpoint {
             path: if path.starts_with('/') { path.to_owned() } else { format!("/{path}") },
             is_tls,
             ca_file: crate::tls::take_ca(fields)?,
-            token_file,
-            scheme,
+            credentials,
             headers,
         })
     }
@@ -153,11 +210,8 @@ impl Endpoint {
             .header(HOST, if matches!(self.port, 80 | 443) { &self.host } else { &target })
             .header(name, value)
             .header(USER_AGENT, "taktwerk-gateway");
-        if let Some(file) = &self.token_file {
-            // Read each time: tokens are renewed.
-            let token = taktwerk_config::file::read_text(file, 16 << 10);
-            let token = token.map_err(|error| Fault::connect(file.display().to_string(), &error))?;
-            let value = HeaderValue::try_from(format!("{} {}", self.scheme, token.trim()));
+        if let Some(credentials) = &self.credentials {
+            let value = HeaderValue::try_from(credentials.read()?);
             let mut value = value.map_err(|_| fail(&"the token has characters that a header cannot have"))?;
             value.set_sensitive(true);
             request = request.header(AUTHORIZATION, value);

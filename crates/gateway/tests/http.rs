@@ -126,3 +126,36 @@ async fn json_becomes_values_and_what_is_wrong_is_said() {
     stand.value("web/T", 3.0).await;
     tokio::time::timeout(Duration::from_secs(5), stand.end()).await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_and_a_password_are_sent_as_they_should_be() {
+    let site = site();
+    site.json(r#"{"t":21.5}"#);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("password"), "open sesame\n").unwrap();
+    let text = format!(
+        "[[source]]\nname = \"web\"\ntype = \"http\"\nurl = \"http://{}/a\"\ninterval = \"50 ms\"\n\
+         user = \"Aladdin\"\npassword_file = \"password\"\n\
+         [[tag]]\nsource = \"web\"\nname = \"T\"\njson = \"$.t\"\n",
+        site.address
+    );
+    let stand = Stand::in_folder(folder.path(), &text).await;
+    stand.value("web/T", 21.5).await;
+    let request = site.asked.lock().unwrap().last().cloned().unwrap();
+    // The example of RFC 7617 §2.
+    assert!(
+        request.to_lowercase().contains("authorization: basic qwxhzgrpbjpvcgvuihnlc2ftzq=="),
+        "{request}"
+    );
+    stand.end().await;
+    let parse = |text: &str| {
+        let error = taktwerk_gateway::GatewayConfig::parse(std::path::Path::new("g.toml"), text);
+        error.unwrap_err().to_string()
+    };
+    let far = text.replace(&site.address.to_string(), "meter.example.com");
+    assert!(parse(&far).contains("the password would cross the network readably"), "{}", parse(&far));
+    let both = text.replace("user =", "token_file = \"password\"\nuser =");
+    assert!(parse(&both).contains("there are a token and a user"), "{}", parse(&both));
+    let half = text.replace("user = \"Aladdin\"\n", "");
+    assert!(parse(&half).contains("set user and password_file"), "{}", parse(&half));
+}

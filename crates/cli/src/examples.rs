@@ -191,7 +191,8 @@ Examples:
   taktwerk bench gateway --devices 50 --registers 200 --poll 100
   taktwerk bench gateway --against asyncua-pymodbus,node-red
   taktwerk bench gateway-mqtt --rate 10000
-  taktwerk bench gateway-opcua --servers 20 --items 500 -c 50";
+  taktwerk bench gateway-opcua --servers 20 --items 500 -c 50
+  taktwerk bench gateway-apply --changed 10000";
 
 pub(crate) const LAB: &str = "\
 Examples:

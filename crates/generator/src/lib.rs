@@ -76,5 +76,6 @@ pub fn run(specification: &mut Specification, context: &Context<'_>) -> Result<F
         Specification::Gateway(load) => gateway::registers::run(load, context),
         Specification::GatewayMqtt(load) => gateway::messages::run(load, context),
         Specification::GatewayOpcUa(load) => gateway::servers::run(load, context),
+        Specification::GatewayApply(load) => gateway::apply::run(load, context),
     }
 }

@@ -3,9 +3,11 @@
 //! - `registers`: from registers of field devices (`device`) to a client; `against`: the same with gateways of others;
 //! - `messages`: from messages of an MQTT broker to a client;
 //! - `servers`: from other OPC UA servers to many clients;
+//! - `apply`: values of devices while the configuration changes;
 //! - `watcher`: the clients.
 
 mod against;
+pub(crate) mod apply;
 mod device;
 pub(crate) mod messages;
 pub(crate) mod registers;

@@ -88,6 +88,8 @@ fn servers(arguments: &GatewayServers, context: &Context<'_>) -> Result<Vec<Runn
         .collect()
 }
 
+/// Monitored items that the gateway allows at least.
+const MONITORED_ITEMS: u64 = 1_000_000;
 /// The table of tags, which is the same for all servers: a file for itself, because it can be long.
 const TABLE: &str = "tags.csv";
 
@@ -103,7 +105,11 @@ fn tags(arguments: &GatewayServers) -> String {
 
 /// The gateway's configuration: each server is a source.
 fn configuration(arguments: &GatewayServers, servers: &[Running]) -> String {
-    let mut text = HEAD.to_owned();
+    let items = u64::from(arguments.servers) * u64::from(arguments.items);
+    let all = (items * u64::from(arguments.clients)).max(MONITORED_ITEMS);
+    let each = items.max(MONITORED_ITEMS);
+    let mut text =
+        format!("{HEAD}[limits]\nmonitored_items = {all}\nmonitored_items_per_subscription = {each}\n");
     let interval = arguments.interval.as_secs_f64() * 1e3;
     for (number, server) in servers.iter().enumerate() {
         // Writing into a text does not fail.
@@ -215,6 +221,16 @@ fn report(arguments: &GatewayServers, url: &str, alone: &Way, through: &Way) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_gateway_takes_the_items_of_all_clients() {
+        let arguments = GatewayServers { items: 5_000, ..GatewayServers::default() };
+        let text = configuration(&arguments, &[]);
+        let file = taktwerk_config::ConfigFile::parse(std::path::Path::new("g.toml"), &text).unwrap();
+        let mut limits = taktwerk_server::Limits::default();
+        file.apply_limits(&mut limits);
+        assert_eq!(limits.subscriptions.monitored_items_max, 5_000_000);
+    }
 
     #[test]
     fn some_variables_tell_when_they_were_written() {

@@ -5,7 +5,7 @@ use crate::latency::Summary;
 use crate::validity::Invalid;
 use serde::{Deserialize, Serialize};
 
-parts!(Compared, Hanging, Polled, Relayed, Aggregated);
+parts!(Compared, Hanging, Polled, Relayed, Aggregated, Reconfigured);
 
 /// `bench gateway`: values of field devices.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -246,5 +246,45 @@ pub struct AggregatedRequested {
     /// Clients of the gateway.
     pub clients: u32,
     /// Publishing interval, milliseconds.
+    pub publishing_ms: f64,
+}
+
+/// `bench gateway-apply`: a configuration that changes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Reconfigured {
+    /// What was asked for.
+    #[serde(default)]
+    pub requested: ReconfiguredRequested,
+    /// How long it took to apply a configuration.
+    pub apply: Summary,
+    /// From the change of a register to the client, of tags that do not change, before a configuration is applied.
+    pub calm: Summary,
+    /// The same while configurations are applied.
+    pub during: Summary,
+    /// Values that came per second, before.
+    pub calm_values_per_s: f64,
+    /// The same while configurations are applied.
+    pub during_values_per_s: f64,
+    /// The 99th percentile of the delay while configurations are applied, divided by the one before.
+    pub p99_ratio: f64,
+    /// Whether that is at most 2.
+    pub p99_within_limit: bool,
+}
+
+/// What `bench gateway-apply` was asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReconfiguredRequested {
+    /// Tags that each configuration changes.
+    pub changed: u32,
+    /// How often one is applied.
+    pub applies: u32,
+    /// Devices whose tags do not change.
+    pub devices: u32,
+    /// Registers of each.
+    pub registers: u16,
+    /// How often they are read, milliseconds.
+    pub poll_ms: f64,
+    /// Publishing interval of the client, milliseconds.
     pub publishing_ms: f64,
 }

@@ -18,7 +18,7 @@ pub use accounts::{Accounts, Generator, Per, Server, Unit};
 pub use figure::Figure;
 pub use gateway::{
     Aggregated, AggregatedRequested, Alternative, Compared, ComparedRequested, Contest, Cost, Hanging,
-    LimitedBy, Load, Polled, PolledRequested, Relayed, RelayedRequested,
+    LimitedBy, Load, Polled, PolledRequested, Reconfigured, ReconfiguredRequested, Relayed, RelayedRequested,
 };
 pub use messages::{
     Brokered, BrokeredRequested, Crew, Datagrams, Delivered, Drift, FanOut, Heard, HeardRequested, Igmp,

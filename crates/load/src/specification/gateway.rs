@@ -177,3 +177,65 @@ impl Default for GatewayServers {
         }
     }
 }
+
+/// `bench gateway-apply`: a configuration that changes.
+#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GatewayApply {
+    /// Tags that each new configuration changes: their EURange, so that their nodes are deleted and added again.
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=200_000))]
+    pub changed: u32,
+
+    /// How often a configuration is applied.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub applies: u32,
+
+    /// Modbus TCP devices whose tags stay as they are; a client subscribes to all of these.
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub devices: u32,
+
+    /// Registers of each device, also of those whose tags change; each one is a tag.
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub registers: u16,
+
+    /// How often the gateway reads each device, in milliseconds.
+    #[arg(long, value_name = "MS", default_value = "100", value_parser = span::millis)]
+    pub poll: Duration,
+
+    /// Publishing interval of the client, in milliseconds.
+    #[arg(short = 'I', long, value_name = "MS", default_value = "100", value_parser = span::millis)]
+    pub interval: Duration,
+
+    /// How long to measure before the first configuration is applied.
+    #[arg(short, long, value_name = "SPAN", default_value = "10s", value_parser = span::some)]
+    pub duration: Duration,
+
+    /// Load before the measurement, and between two configurations; not counted.
+    #[arg(long, value_name = "SPAN", default_value = "2s", value_parser = span::seconds)]
+    pub warmup: Duration,
+
+    /// CPU for the gateway, and for the command that applies a configuration.
+    #[arg(long, value_name = "LIST")]
+    pub gateway_cpu: Option<CpuList>,
+
+    /// CPU for the devices and the client.
+    #[arg(long, value_name = "LIST")]
+    pub cpu: Option<CpuList>,
+}
+
+impl Default for GatewayApply {
+    fn default() -> Self {
+        Self {
+            changed: 10_000,
+            applies: 10,
+            devices: 50,
+            registers: 200,
+            poll: Duration::from_millis(100),
+            interval: Duration::from_millis(100),
+            duration: Duration::from_secs(10),
+            warmup: Duration::from_secs(2),
+            gateway_cpu: None,
+            cpu: None,
+        }
+    }
+}

@@ -7,7 +7,7 @@ mod gateway;
 mod messages;
 mod opc_ua;
 
-pub use gateway::{GatewayDevices, GatewayMessages, GatewayServers};
+pub use gateway::{GatewayApply, GatewayDevices, GatewayMessages, GatewayServers};
 pub use messages::{Content, Igmp, Layout, MessageSecurity, Mqtt, MqttPattern, PubSub, PubSubPattern};
 pub use opc_ua::{Connect, Fan, Probe, Request, Roundtrip, Subscribe, Update};
 
@@ -60,6 +60,8 @@ pub enum Specification {
     #[command(name = "gateway-opcua")]
     #[serde(rename = "gateway_opcua")]
     GatewayOpcUa(GatewayServers),
+    /// Change a gateway's configuration while it runs; measure the latency of tags that do not change.
+    GatewayApply(GatewayApply),
 }
 
 /// Options of every load of an OPC UA server.
@@ -148,7 +150,7 @@ impl Specification {
             Self::Fan(load) => Some(&mut load.common),
             Self::Probe(load) => Some(&mut load.common),
             Self::Mqtt(_) | Self::PubSub(_) | Self::Igmp(_) | Self::Update(_) => None,
-            Self::Gateway(_) | Self::GatewayMqtt(_) | Self::GatewayOpcUa(_) => None,
+            Self::Gateway(_) | Self::GatewayMqtt(_) | Self::GatewayOpcUa(_) | Self::GatewayApply(_) => None,
         }
     }
 
@@ -180,6 +182,7 @@ impl Specification {
             Self::Gateway(_) => "gateway",
             Self::GatewayMqtt(_) => "gateway-mqtt",
             Self::GatewayOpcUa(_) => "gateway-opcua",
+            Self::GatewayApply(_) => "gateway-apply",
         }
     }
 }
@@ -223,6 +226,7 @@ mod tests {
             ("gateway", Specification::Gateway(GatewayDevices::default())),
             ("gateway-mqtt", Specification::GatewayMqtt(GatewayMessages::default())),
             ("gateway-opcua", Specification::GatewayOpcUa(GatewayServers::default())),
+            ("gateway-apply", Specification::GatewayApply(GatewayApply::default())),
             (
                 "mqtt localhost",
                 Specification::Mqtt(Mqtt { url: Some("localhost".to_owned()), ..Mqtt::default() }),
@@ -251,6 +255,7 @@ mod tests {
             "gateway --devices 3 --against node-red,asyncua-pymodbus --gateway-cpu 1",
             "gateway-mqtt --peer rumqttd --topics 7",
             "gateway-opcua --servers 2 -c 3 -I 250",
+            "gateway-apply --changed 7 --applies 2 --warmup 1s",
             "probe localhost --server-cpu 0 --slow 3 --busy-poll 50us --link lan --server-pid 7",
         ] {
             let load = parse(line);

@@ -1,6 +1,6 @@
 //! What a source counts. Anybody may read it at any time.
 
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use taktwerk_types::UtcTime;
 
@@ -23,6 +23,8 @@ pub struct Statistics {
     /// Ticks of the last answer; 0 if there was none.
     last_answer: AtomicU64,
     is_connected: AtomicBool,
+    /// The process of an adapter that is a program; 0 if there is none.
+    process: AtomicU32,
     last_error: Mutex<Option<String>>,
     incomplete: Mutex<Option<String>>,
 }
@@ -60,6 +62,8 @@ pub struct Snapshot {
     pub last_answer: Option<UtcTime>,
     /// Whether the source is connected, or answered last time.
     pub is_connected: bool,
+    /// The process of an adapter that is a program, while it runs.
+    pub process: Option<u32>,
     /// Why something failed last.
     pub last_error: Option<String>,
     /// Why some of what the source has is not here, if that is so now.
@@ -152,6 +156,11 @@ impl Statistics {
         self.lost.store(lost as u64, Ordering::Relaxed);
     }
 
+    /// The process of the adapter has begun, or ended.
+    pub fn set_process(&self, process: Option<u32>) {
+        self.process.store(process.unwrap_or_default(), Ordering::Relaxed);
+    }
+
     /// Whether the source is connected.
     #[must_use]
     pub fn is_connected(&self) -> bool {
@@ -179,6 +188,7 @@ impl Statistics {
             lost: load(&self.lost),
             last_answer: (last_answer > 0).then(|| UtcTime::from_ticks(last_answer as i64)),
             is_connected: self.is_connected(),
+            process: Some(self.process.load(Ordering::Relaxed)).filter(|process| *process > 0),
             last_error: self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             incomplete: self.incomplete.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }

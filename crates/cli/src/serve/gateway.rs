@@ -25,6 +25,7 @@ pub(super) use imp::{Prepared, Started, prepare};
 #[cfg(feature = "gateway")]
 mod imp {
     use super::{ConfigFile, Failure, RunningServer, Server};
+    use crate::serve::profile::Others;
     use taktwerk_gateway::{Gateway, GatewayConfig, GatewayError, PreparedGateway};
 
     /// Nodes whose sources are not asked yet.
@@ -42,6 +43,18 @@ mod imp {
         #[cfg(feature = "web")]
         pub(crate) fn is_there(&self) -> bool {
             self.0.is_some()
+        }
+
+        /// Shows the processes of the sources that are programs.
+        pub(crate) fn show_processes(&self, others: &Others) {
+            let Some(gateway) = &self.0 else { return };
+            others.set(|| {
+                let sources = gateway.sources();
+                Box::new(move || {
+                    let views = sources.views().into_iter();
+                    views.filter_map(|view| Some((view.name, view.statistics.process?))).collect()
+                })
+            });
         }
 
         /// Looks at a file's sources and tags; nothing changes, but that the namespace of the first ones is registered.
@@ -381,6 +394,8 @@ mod imp {
     pub(crate) struct Newer;
 
     impl Started {
+        pub(crate) fn show_processes(&self, _: &crate::serve::profile::Others) {}
+
         #[cfg(feature = "web")]
         pub(crate) fn is_there(&self) -> bool {
             false

@@ -112,9 +112,14 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     interop: bool,
 
-    /// Add the folder Process with the CPU time per thread, memory and scheduling of this server, updated each second.
+    /// Add the folder Process with the CPU time per thread, memory and scheduling of this server and of the programs that are
+    /// sources, updated each second.
     #[arg(long)]
     profile: bool,
+
+    /// Show processes of this name there too, such as a VPN.
+    #[arg(long, value_name = "NAME", requires = "profile")]
+    profile_process: Vec<String>,
 
     /// Let clients add and delete nodes and references. Nodes that the server created stay protected.
     #[arg(long, conflicts_with = "config")]
@@ -288,7 +293,8 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
             },
         },
     };
-    let Filled { updaters, nodesets } = fill(&server, &content, arguments)?;
+    let others = profile::Others::default();
+    let Filled { updaters, nodesets } = fill(&server, &content, arguments, &others)?;
     let gateway = match &configured {
         Some(configured) => gateway::prepare(configured.file(), &server)?,
         None => gateway::Prepared::default(),
@@ -342,6 +348,7 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
     if arguments.exit_with_stdin {
         watch_stdin(Arc::clone(&end))?;
     }
+    gateway.show_processes(&others);
     while !interrupt.asked() && !end.load(Ordering::Relaxed) {
         // Signals end the sleep early only in the main thread, which this is; 100 ms is soon enough for the rest.
         std::thread::sleep(Duration::from_millis(100));
@@ -363,6 +370,7 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
                     #[cfg(feature = "web")]
                     &mut dashboard,
                 );
+                gateway.show_processes(&others);
             }
         }
     }
@@ -483,7 +491,12 @@ struct Filled {
 }
 
 /// Adds everything that was asked for.
-fn fill(server: &Server, content: &Content, arguments: &ServeArgs) -> Result<Filled, Failure> {
+fn fill(
+    server: &Server,
+    content: &Content,
+    arguments: &ServeArgs,
+    others: &profile::Others,
+) -> Result<Filled, Failure> {
     let mut updaters = Vec::new();
     let mut nodesets = None;
     if !content.nodesets.is_empty() {
@@ -503,7 +516,7 @@ fn fill(server: &Server, content: &Content, arguments: &ServeArgs) -> Result<Fil
         updaters.push(interop::start(server)?);
     }
     if arguments.profile {
-        updaters.push(profile::start(server)?);
+        updaters.push(profile::start(server, others, &arguments.profile_process)?);
     }
     if arguments.signals > 0 {
         let period = u64::try_from(arguments.update.as_nanos()).unwrap_or(u64::MAX);

@@ -4,7 +4,7 @@
 use super::ServeError;
 use super::updater::Updater;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use taktwerk::Server;
 use taktwerk_lab::process::{Process, Snapshot, Usage};
 use taktwerk_net::clock;
@@ -44,9 +44,54 @@ fn id(name: &str) -> NodeId {
     NodeId::string(NAMESPACE, format!("{FOLDER}/{name}"))
 }
 
+/// The figures of another process, and of all together.
+const OF_OTHERS: [(&str, Figure); 3] = [FIGURES[0], FIGURES[4], FIGURES[5]];
+/// Objects for other processes.
+const OTHERS_MAX: usize = 1_000;
+/// The object with the sums.
+const TOTAL: &str = "Total";
+
+/// Processes besides this one, with the names of their sources.
+#[derive(Default, Clone)]
+pub(super) struct Others(Arc<Mutex<Option<List>>>);
+
+pub(super) type List = Box<dyn Fn() -> Vec<(String, u32)> + Send>;
+
+impl Others {
+    /// Tells where to look for them, the first time.
+    #[cfg(feature = "gateway")]
+    pub(super) fn set(&self, list: impl FnOnce() -> List) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(list);
+    }
+
+    fn list(&self) -> Vec<(String, u32)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|list| list()).unwrap_or_default()
+    }
+}
+
+/// The processes of a name: what stands in `/proc/PID/comm`, which has 15 characters at most.
+fn named(name: &str) -> Vec<u32> {
+    let wanted: String = name.chars().take(15).collect();
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let process = |entry: std::io::Result<std::fs::DirEntry>| {
+        let entry = entry.ok()?;
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        let called = std::fs::read_to_string(entry.path().join("comm")).ok()?;
+        (called.trim_end() == wanted).then_some(pid)
+    };
+    entries.filter_map(process).collect()
+}
+
 /// The variables with what they were made from last time.
 struct Profile {
     space: Arc<AddressSpace>,
+    others: Others,
+    /// Names of further processes.
+    names: Vec<String>,
+    /// By what they are called.
+    objects: BTreeMap<String, [VariableHandle; OF_OTHERS.len()]>,
+    /// By their numbers.
+    accounts: BTreeMap<u32, Snapshot>,
     figures: Vec<(VariableHandle, Figure)>,
     /// By thread; threads of one name are one.
     threads: BTreeMap<String, (VariableHandle, u64)>,
@@ -54,7 +99,7 @@ struct Profile {
 }
 
 /// Adds the variables and keeps them up to date.
-pub(super) fn start(server: &Server) -> Result<Updater, ServeError> {
+pub(super) fn start(server: &Server, others: &Others, names: &[String]) -> Result<Updater, ServeError> {
     let space = Arc::clone(server.space());
     let now = clock::wall();
     let ns0 = |number| NodeId::numeric(0, number);
@@ -70,7 +115,16 @@ pub(super) fn start(server: &Server) -> Result<Updater, ServeError> {
         figures.push((variable(&space, name, name, now)?, of));
     }
     let before = Process::own().snapshot().map_err(std::io::Error::other)?;
-    let mut profile = Profile { space, figures, threads: BTreeMap::new(), before };
+    let mut profile = Profile {
+        space,
+        others: others.clone(),
+        names: names.to_vec(),
+        objects: BTreeMap::new(),
+        accounts: BTreeMap::new(),
+        figures,
+        threads: BTreeMap::new(),
+        before,
+    };
     Ok(Updater::start("profile", PERIOD_NS, move |_| profile.update())?)
 }
 
@@ -81,9 +135,39 @@ fn variable(
     name: &str,
     now: UtcTime,
 ) -> Result<VariableHandle, NodeError> {
+    variable_of(space, &folder(), id_name, name, now)
+}
+
+/// An object below the folder with the figures of a process.
+fn object(
+    space: &AddressSpace,
+    name: &str,
+    now: UtcTime,
+) -> Result<[VariableHandle; OF_OTHERS.len()], NodeError> {
     let ns0 = |number| NodeId::numeric(0, number);
     let under = Under {
         parent: &folder(),
+        reference_type: &ns0(reference_type_ids::HAS_COMPONENT),
+        type_definition: Some(&ns0(object_type_ids::BASE_OBJECT_TYPE)),
+    };
+    let (place, browse_name) = (id(name), QualifiedName::new(NAMESPACE, name.to_owned()));
+    space.add_node(NodeSpec::object(place.clone(), browse_name), under, now)?;
+    let of =
+        |(figure, _): (&str, Figure)| variable_of(space, &place, &format!("{name}/{figure}"), figure, now);
+    let [cpu, memory, switches] = OF_OTHERS.map(of);
+    Ok([cpu?, memory?, switches?])
+}
+
+fn variable_of(
+    space: &AddressSpace,
+    parent: &NodeId,
+    id_name: &str,
+    name: &str,
+    now: UtcTime,
+) -> Result<VariableHandle, NodeError> {
+    let ns0 = |number| NodeId::numeric(0, number);
+    let under = Under {
+        parent,
         reference_type: &ns0(reference_type_ids::HAS_COMPONENT),
         type_definition: Some(&ns0(variable_type_ids::BASE_DATA_VARIABLE_TYPE)),
     };
@@ -95,6 +179,49 @@ fn variable(
 }
 
 impl Profile {
+    /// The processes of sources and those that were named, and the sum with this one.
+    fn update_others(&mut self, own: &Usage, now: UtcTime) {
+        let mut processes = self.others.list();
+        processes.iter_mut().for_each(|(name, _)| name.insert_str(0, "Program "));
+        for name in &self.names {
+            processes.extend(named(name).into_iter().map(|pid| (format!("Process {name}"), pid)));
+        }
+        let mut sums: BTreeMap<String, [f64; OF_OTHERS.len()]> = BTreeMap::new();
+        let mut accounts = BTreeMap::new();
+        let mut total = OF_OTHERS.map(|(_, of)| of(own));
+        for (name, pid) in processes {
+            let sum = sums.entry(name).or_default();
+            // It may have ended meanwhile.
+            let Ok(snapshot) = Process::new(pid).snapshot() else { continue };
+            if let Some(before) = self.accounts.get(&pid) {
+                let usage = Usage::between(before, &snapshot);
+                for (((_, of), sum), total) in OF_OTHERS.iter().zip(sum).zip(&mut total) {
+                    *sum += of(&usage);
+                    *total += of(&usage);
+                }
+            }
+            accounts.insert(pid, snapshot);
+        }
+        self.accounts = accounts;
+        // What is gone uses nothing.
+        for name in self.objects.keys() {
+            sums.entry(name.clone()).or_default();
+        }
+        sums.insert(TOTAL.to_owned(), total);
+        for (name, sum) in sums {
+            let known = self.objects.contains_key(&name);
+            if !known && self.objects.len() < OTHERS_MAX {
+                match object(&self.space, &name, now) {
+                    Ok(made) => drop(self.objects.insert(name.clone(), made)),
+                    Err(error) => tracing::warn!(%error, name, "no variables for a process"),
+                }
+            }
+            for (variable, value) in self.objects.get(&name).into_iter().flatten().zip(sum) {
+                variable.set_at(value, now);
+            }
+        }
+    }
+
     fn update(&mut self) {
         let Ok(snapshot) = Process::own().snapshot() else { return };
         let usage = Usage::between(&self.before, &snapshot);
@@ -103,6 +230,7 @@ impl Profile {
         for (variable, of) in &self.figures {
             variable.set_at(of(&usage), now);
         }
+        self.update_others(&usage, now);
         for (name, cpu) in Process::own().by_thread() {
             let known = match self.threads.get_mut(&name) {
                 Some(known) => known,

@@ -188,6 +188,7 @@ impl Program {
         let name = self.command.first().cloned().unwrap_or_default();
         let mut child = self.start()?;
         let group = self.group(&child, &feed.settings().name);
+        let _shown = Shown::new(feed, child.id());
         let closed = || Fault::Closed { target: name.clone() };
         let (Some(mut input), Some(output), Some(errors)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
@@ -337,6 +338,22 @@ impl Program {
             Named::Name(name) => *self.by_name.get(name)?,
         };
         Some((position, entry.reading(self.tags.get(position)?.kind)?))
+    }
+}
+
+/// The statistics name the process while it runs, also if the task is aborted.
+struct Shown(Feed);
+
+impl Shown {
+    fn new(feed: &Feed, process: Option<u32>) -> Self {
+        feed.statistics().set_process(process);
+        Self(feed.clone())
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        self.0.statistics().set_process(None);
     }
 }
 

@@ -273,6 +273,8 @@ unspecified = "open"
 bind = "127.0.0.1:0"
 [history]
 file = "history.db"
+[pubsub]
+configuration = "line.toml"
 [[source]]
 name = "boiler-house"
 type = "simulation"
@@ -313,6 +315,21 @@ high = 5.0
 severity = 950
 "#;
 
+/// Values by UDP on this machine: a connection with a group and a writer.
+const LINE: &str = r#"[[data-set]]
+name = "oven"
+fields = [{ name = "temperature", type = "Double", node = "ns=3;s=Line 1/Oven/Temperature" }]
+[[connection]]
+name = "udp-of-line-3"
+publisher-id = { uint16 = 2234 }
+url = "opc.udp://127.0.0.1:14841"
+[[connection.writer-group]]
+name = "fast"
+id = 1
+interval = 500.0
+writers = [{ name = "oven", id = 1, data-set = "oven" }]
+"#;
+
 #[test]
 #[cfg(feature = "gateway")]
 fn every_page_shows_its_data_in_light_and_dark_and_fits_a_phone() {
@@ -320,6 +337,7 @@ fn every_page_shows_its_data_in_light_and_dark_and_fits_a_phone() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("server.toml");
     std::fs::write(&config, EVERYTHING).unwrap();
+    std::fs::write(folder.path().join("line.toml"), LINE).unwrap();
     add_olga(folder.path());
     let (_server, url) = serve(&["--config", config.to_str().unwrap()]);
     let mut page = Devtools::start(&browser, folder.path());
@@ -332,7 +350,12 @@ fn every_page_shows_its_data_in_light_and_dark_and_fits_a_phone() {
         ("variable", temperature, "°C"),
         ("alarms", "alarms", "Running"),
         ("sources", "sources", "plc-7"),
-        ("clients", "clients", "Subscriptions"),
+        ("clients", "clients", "Values per second"),
+        (
+            "pubsub",
+            "pubsub",
+            "udp-of-line-3ConnectionOperationalfastWriter groupOperationalovenDataSet writerOperational",
+        ),
         ("certificates", "certificates", "Certificates"),
         ("log", "log", "plc-7"),
     ] {

@@ -164,7 +164,8 @@ impl Headroom {
     }
 
     /// The prices of today.
-    fn prices(&self) -> Prices {
+    #[must_use]
+    pub fn prices(&self) -> Prices {
         let (factor, prices) = (self.factor(), self.prices);
         Prices {
             idle: prices.idle,

@@ -7,6 +7,7 @@ mod log;
 mod login;
 mod nodes;
 mod problem;
+mod pubsub;
 mod server;
 mod sources;
 mod values;
@@ -38,6 +39,7 @@ pub(crate) fn router() -> Router<Arc<App>> {
         .route("/history", get(values::history))
         .route("/server", get(server::get))
         .route("/sources", get(sources::list))
+        .route("/pubsub", get(pubsub::list))
         .route("/alarms", get(alarms::list).post(alarms::operate))
         .route("/certificates", get(certificates::list))
         .route("/certificates/trust", post(certificates::trust))

@@ -14,6 +14,7 @@ use taktwerk_schema::{
     ServerDiagnosticsSummaryDataType, ServerStatusDataType, SessionDiagnosticsDataType,
     SubscriptionDiagnosticsDataType,
 };
+use taktwerk_server::headroom::{Prices, Report};
 use taktwerk_types::{ArrayValues, Structure};
 
 /// What the visitor may read of the server's diagnostics.
@@ -33,6 +34,9 @@ pub(crate) async fn get(State(app): State<Arc<App>>, Who(visitor): Who) -> Resul
     let subscriptions = many::<SubscriptionDiagnosticsDataType>(&subscriptions).unwrap_or_default();
     let sessions = many::<SessionDiagnosticsDataType>(&sessions);
     let live = &app.subject.shared.live().counters;
+    // Whoever sees the sessions may see what they cost.
+    let headroom = app.subject.shared.config().headroom.as_ref().filter(|_| sessions.is_some());
+    let headroom = headroom.map(|headroom| headroom_of(&headroom.report(), &headroom.prices()));
     Ok(Json(json!({
         "state": status.as_ref().map(|status| status.state.0),
         "startTime": status.as_ref().map(|status| millis(status.start_time)),
@@ -44,10 +48,27 @@ pub(crate) async fn get(State(app): State<Arc<App>>, Who(visitor): Who) -> Resul
         "subscriptionCount": summary.as_ref().map(|summary| summary.current_subscription_count),
         "rejectedSessions": summary.as_ref().map(|summary| summary.rejected_session_count),
         "rejectedRequests": summary.as_ref().map(|summary| summary.rejected_requests_count),
+        "headroom": headroom,
         "sessions": sessions.map(|sessions| {
             sessions.iter().map(|session| describe(session, &subscriptions)).collect::<Vec<_>>()
         }),
     })))
+}
+
+/// CPU in cores; prices in core seconds for each value and each message.
+fn headroom_of(report: &Report, prices: &Prices) -> Value {
+    json!({
+        "predicted": report.predicted,
+        "actual": report.actual,
+        "limit": report.limit,
+        "remainingValues": report.remaining_values_per_s,
+        "remainingItems": report.remaining_items,
+        "remainingSessions": report.remaining_sessions,
+        "refused": report.refused,
+        "revised": report.revised,
+        "valuePrice": prices.value + prices.value_growth * report.subscriptions as f64,
+        "messagePrice": prices.message,
+    })
 }
 
 fn describe(
@@ -62,6 +83,7 @@ fn describe(
                 "interval": subscription.publishing_interval,
                 "items": subscription.monitored_item_count,
                 "notifications": subscription.notifications_count,
+                "messages": subscription.next_sequence_number,
                 "lost": subscription.monitoring_queue_overflow_count,
                 "late": subscription.late_publish_request_count,
                 "unacknowledged": subscription.unacknowledged_message_count,

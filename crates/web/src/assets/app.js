@@ -413,6 +413,7 @@ const VIEWS = {
   alarms: { name: "Alarms", draw: alarms },
   sources: { name: "Sources", draw: sources, needs: "hasSources" },
   clients: { name: "Clients", draw: clients },
+  pubsub: { name: "PubSub", draw: pubsub },
   certificates: { name: "Certificates", draw: certificates, needs: "isAdministrator" },
   log: { name: "Log", draw: log, needs: "isAdministrator" },
 };
@@ -472,10 +473,28 @@ function overview(main) {
       card(shown(server.subscriptionCount), "Subscriptions"),
       card(number.format(server.monitoredItems), "Monitored items"),
       card(number.format(server.connections), "Connections"),
-      card(shown(server.rejectedSessions), "Rejected sessions"));
+      card(shown(server.rejectedSessions), "Rejected sessions"),
+      ...headroomCards(server.headroom, card));
     showState(server);
   });
   return () => { isLeft = true; end(); table?.end(); };
+}
+
+const percent = (cores) => `${number.format(Number((cores * 100).toPrecision(3)))} %`;
+
+/** CPU that is used and what still fits, of a server that has been calibrated. */
+function headroomCards(headroom, card) {
+  if (!headroom) return [];
+  const { predicted, actual, limit } = headroom;
+  const many = (count) => count > 1e9 ? "–" : number.format(Math.floor(count));
+  const cards = [
+    card(actual === null ? "–" : percent(actual), "CPU of a core, last second"),
+    card(`${percent(predicted)} of ${percent(limit)}`, "CPU that is predicted, and the limit"),
+    card(many(headroom.remainingValues), "Values per second that still fit"),
+    card(many(headroom.remainingSessions), "Sessions like these that still fit"),
+  ];
+  if (headroom.refused) cards.push(card(number.format(headroom.refused), "Items refused for lack of CPU"));
+  return cards;
 }
 
 function plant(main, argument) {
@@ -658,20 +677,67 @@ function sources(main) {
 
 function clients(main) {
   const body = el("div", { class: "card wide" });
-  main.append(el("h1", {}, "Clients"), body);
+  const note = el("p", { class: "soft" });
+  main.append(el("h1", {}, "Clients"), body, note);
+  // What was counted the last time, by session and subscription.
+  let before = null;
   return every(2000, async () => {
-    const { sessions } = await api("/server");
+    const { sessions, headroom } = await api("/server");
     if (!sessions) { body.replaceChildren(el("p", { class: "soft" }, "You may not see the sessions. Log on as a user with more rights.")); return; }
-    const row = (s) => el("tr", {},
-      el("th", { scope: "row" }, s.name, el("br"), el("small", { class: "soft" }, s.application || s.applicationUri)),
-      el("td", { class: "number" }, since(s.connected)), el("td", { class: "number" }, number.format(s.requests)),
-      el("td", { class: "number" }, number.format(s.errors)), el("td", { class: "number" }, number.format(s.items)),
-      el("td", {}, ...s.subscriptions.map((sub) => el("div", { class: sub.lost ? "warn" : "" },
-        `${number.format(sub.interval)} ms · ${sub.items} items · ${number.format(sub.notifications)} sent${sub.lost ? ` · ${sub.lost} lost` : ""}${sub.late ? ` · ${sub.late} late` : ""}`))));
-    body.replaceChildren(el("table", {}, el("thead", {}, el("tr", {},
-      el("th", { scope: "col" }, "Session"), el("th", { scope: "col", class: "number" }, "Connected"), el("th", { scope: "col", class: "number" }, "Requests"),
-      el("th", { scope: "col", class: "number" }, "Errors"), el("th", { scope: "col", class: "number" }, "Items"), el("th", { scope: "col" }, "Subscriptions"))),
-      el("tbody", {}, ...sessions.map(row))));
+    const now = { at: Date.now(), counts: new Map() };
+    const seconds = before ? (now.at - before.at) / 1000 : 0;
+    /** How often per second something was counted since the last time. */
+    const rate = (key, count) => {
+      now.counts.set(key, count);
+      const old = before?.counts.get(key);
+      return old === undefined || count < old ? null : (count - old) / seconds;
+    };
+    const perSecond = (value) => value === null ? "–" : number.format(Number(value.toPrecision(3)));
+    const subscription = (sub) => {
+      const values = rate(`values ${sub.id}`, sub.notifications), messages = rate(`messages ${sub.id}`, sub.messages);
+      const cost = headroom && values !== null && messages !== null ? values * headroom.valuePrice + messages * headroom.messagePrice : null;
+      const element = el("div", { class: sub.lost ? "warn" : "" },
+        `${number.format(sub.interval)} ms · ${sub.items} items · ${perSecond(values)}/s${sub.lost ? ` · ${sub.lost} lost` : ""}${sub.late ? ` · ${sub.late} late` : ""}`
+        + (cost === null ? "" : ` · ${percent(cost)} CPU`));
+      return { element, values, cost };
+    };
+    const row = (s) => {
+      const subs = s.subscriptions.map(subscription);
+      const sum = (what) => subs.some((sub) => sub[what] === null) ? null : subs.reduce((all, sub) => all + sub[what], 0);
+      const [values, cost] = [sum("values"), sum("cost")];
+      return el("tr", {},
+        el("th", { scope: "row" }, s.name, el("br"), el("small", { class: "soft" }, s.application || s.applicationUri)),
+        el("td", { class: "number" }, since(s.connected)), el("td", { class: "number" }, number.format(s.requests)),
+        el("td", { class: "number" }, number.format(s.errors)), el("td", { class: "number" }, number.format(s.items)),
+        el("td", { class: "number" }, perSecond(values)), headroom ? el("td", { class: "number" }, cost === null ? "–" : percent(cost)) : null,
+        el("td", {}, ...subs.map((sub) => sub.element)));
+    };
+    const head = (name, isNumber) => el("th", { scope: "col", class: isNumber ? "number" : "" }, name);
+    body.replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, head("Session"), head("Connected", true), head("Requests", true), head("Errors", true),
+      head("Items", true), head("Values per second", true), headroom ? head("CPU of a core", true) : null, head("Subscriptions"))), el("tbody", {}, ...sessions.map(row))));
+    note.textContent = headroom ? "CPU: values and messages of the last two seconds at the prices of the calibration."
+      : "What a subscription costs in CPU is shown by a server that has been calibrated (taktwerk lab calibrate).";
+    before = now;
+  });
+}
+
+function pubsub(main) {
+  const note = el("p", { class: "soft", role: "status" });
+  const rows = el("tbody", {});
+  const head = (name) => el("th", { scope: "col" }, name);
+  const table = el("table", {}, el("thead", {}, el("tr", {}, head("Component"), head("Kind"), head("State"))), rows);
+  main.append(el("h1", {}, "PubSub"), note, el("div", { class: "card wide" }, table));
+  const names = { Connection: "Connection", WriterGroup: "Writer group", ReaderGroup: "Reader group", DataSetWriter: "DataSet writer", DataSetReader: "DataSet reader" };
+  const classes = { Operational: "good", Error: "bad", Disabled: "soft" };
+  const row = (one) => el("tr", {},
+    el("th", { scope: "row", style: `padding-left: ${one.level * 1.2}em` }, el("a", { href: "#plant/" + encodeURIComponent(one.id) }, one.name)),
+    el("td", {}, names[one.kind] ?? one.kind), el("td", {}, el("span", { class: classes[one.state] ?? "warn" }, one.state ?? "–")));
+  return every(4000, async () => {
+    const { state, components, isCut } = await api("/pubsub");
+    rows.replaceChildren(...components.map(row));
+    table.hidden = !components.length;
+    note.textContent = components.length ? `PubSub is ${state ?? "in a state that you may not see"}. ${components.length}${isCut ? " of more" : ""} components.`
+      : "There is no PubSub that you may see: this server has none, or your user has no right to browse it.";
   });
 }
 

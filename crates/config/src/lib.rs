@@ -22,4 +22,5 @@ pub use configuration::{
     ConfigFile, EXAMPLE, FieldValue, FileKind, FilesSection, IdentitiesSection, JwtSection, LimitsSection,
     NamedFile, NamespaceSection, OtlpSection, PermissionsSection, PubSubSection, RoleSection,
     SecuritySection, ServerSection, TokensConfig, Unspecified, WebSection, dashboard, line_of, nearest,
+    role_id,
 };

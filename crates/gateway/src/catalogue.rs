@@ -40,8 +40,8 @@ pub struct Learnt {
     pub forms: HashMap<NodeId, Form>,
     /// The encodings of structures that mean the same on every server.
     pub encodings: HashSet<NodeId>,
-    /// The variables that ObjectTypes declare.
-    pub members: HashMap<NodeId, Vec<QualifiedName>>,
+    /// The paths of the variables that ObjectTypes declare.
+    pub members: HashMap<NodeId, Vec<Vec<QualifiedName>>>,
 }
 
 impl Learnt {
@@ -149,9 +149,14 @@ impl Catalogue {
         self.lock().learnt.encodings.clone()
     }
 
-    /// The variables that ObjectTypes declare which a source uses, in the order of the types.
+    /// A source uses these types too.
+    pub fn use_more_types(&self, source: &str, types: impl IntoIterator<Item = NodeId>) {
+        self.lock().used.entry(source.to_owned()).or_default().extend(types);
+    }
+
+    /// The paths of the variables that ObjectTypes declare which a source uses, in the order of the types.
     #[must_use]
-    pub fn members(&self, source: &str) -> Vec<(NodeId, QualifiedName)> {
+    pub fn members(&self, source: &str) -> Vec<(NodeId, Vec<QualifiedName>)> {
         let state = self.lock();
         let used = state.used.get(source).into_iter().flatten().cloned().collect();
         let reached: BTreeSet<NodeId> = state.learnt.reached(used).into_iter().collect();

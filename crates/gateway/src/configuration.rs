@@ -267,6 +267,9 @@ impl GatewayConfig {
             let is_right = examined.mistakes.is_empty();
             mistakes.extend(examined.mistakes);
             let Some(tag) = examined.value.filter(|tag| !broken.contains(&tag.source)) else { continue };
+            if let Some((problem, hint)) = tag.roles.problem(&sections.roles) {
+                mistakes.push(fields.mistake(problem, hint));
+            }
             if let Some(source) = config.sources.iter_mut().find(|it| it.settings.name == tag.source) {
                 hasher.write_u64(source.fingerprint);
                 source.fingerprint = hasher.finish();
@@ -469,7 +472,8 @@ fn add_tag(
                 format!("deadband, units and range are for numbers, and this is a {}", native.element);
             mistakes.push(fields.mistake(problem, "remove them"));
         }
-        if let Some((problem, hint)) = tag.states_problem(native).filter(|_| is_right) {
+        let alarm = tag.alarm.as_ref().and_then(|alarm| alarm.problem(native));
+        for (problem, hint) in tag.states_problem(native).into_iter().chain(alarm).filter(|_| is_right) {
             mistakes.push(fields.mistake(problem, hint));
         }
         source.adapter.complete(position, &mut tag);

@@ -586,6 +586,8 @@ pub struct Sections {
     pub destinations: Vec<Fields>,
     /// `[lease]`
     pub lease: Option<Fields>,
+    /// The names of `[[role]]`, of which the rest is the server's business.
+    pub roles: Vec<String>,
 }
 
 impl Sections {
@@ -644,6 +646,11 @@ impl Sections {
             instances: list("instance")?,
             destinations: list("destination")?,
             lease: document.get_ref().get("lease").map(fields).transpose()?,
+            roles: list("role")
+                .unwrap_or_default()
+                .iter()
+                .filter_map(|role| role.get("name")?.as_text())
+                .collect(),
         })
     }
 }

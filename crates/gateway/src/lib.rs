@@ -4,12 +4,13 @@
 //! budget for values, and statistics. Values that do not come in time say so by their status.
 //!
 //! - [`GatewayConfig`]: the sections `[gateway]`, `[[source]]` and `[[tag]]` of a file; [`fields`]: settings with their
-//!   lines; [`tag`]: what every tag has; [`value`]: types and conversions;
+//!   lines; [`tag`], [`tag_alarm`], [`roles`]: what every tag has, its alarm and who may use it; [`value`]: types and conversions;
 //! - [`settings`]: what every source has; [`source`]: what a source is; [`adapter`]: the kinds of sources; [`fault`]: why one
 //!   does not work; [`connect`], [`tls`], [`mqtt`], [`http`], [`opcua`], [`sparkplug`]: connections and messages; `database`, `nats`:
 //!   connections to PostgreSQL and NATS; [`serial`]: serial ports; [`json_path`], [`json_time`]: values within JSON;
 //!   [`lines`], [`extract`]: lines, and values within texts; [`table`]: tags as CSV; [`template`]: tags of a type of device;
-//! - [`feed`]: where readings go: scaling, deadband, budget, quality; [`plant`]: nodes; [`catalogue`]: types of other servers; [`statistics`]: counters;
+//! - [`feed`]: where readings go: scaling, deadband, budget, quality; [`plant`]: nodes; [`catalogue`], [`alarms`]: types and alarms of other
+//!   servers; [`statistics`]: counters;
 //! - [`destination`]: where values are sent, with a queue on disk for each destination;
 //! - [`init`]: files to begin with; [`import`]: files of other products; [`review`]: what is allowed in a file but probably
 //!   not meant; [`discover`], [`offer`]: what sources offer;
@@ -19,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 pub mod adapter;
+pub mod alarms;
 pub mod catalogue;
 pub mod configuration;
 pub mod connect;
@@ -46,6 +48,7 @@ pub mod opcua;
 mod pause;
 pub mod plant;
 pub mod review;
+pub mod roles;
 pub mod serial;
 pub mod settings;
 pub mod source;
@@ -54,6 +57,7 @@ pub mod statistics;
 pub mod supervisor;
 pub mod table;
 pub mod tag;
+pub mod tag_alarm;
 pub mod template;
 pub mod tls;
 pub mod trace;

@@ -1,7 +1,10 @@
 //! The nodes of the gateway in the address space.
 
+use crate::alarms::MirroredAlarms;
 use crate::catalogue::Catalogue;
+use crate::roles::TagRoles;
 use crate::tag::{Access, Model, Tag};
+use crate::tag_alarm::TagAlarm;
 use crate::value::Kind;
 use core::time::Duration;
 use futures_util::future::BoxFuture;
@@ -10,6 +13,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
+use taktwerk::alarms::Alarm;
 use taktwerk::{BuildError, Namespace, Node};
 use taktwerk_schema::ids::object_type_ids;
 use taktwerk_schema::{Argument, EUInformation};
@@ -55,6 +59,8 @@ struct Shape {
     states: Vec<(i64, String)>,
     access: Access,
     historize: bool,
+    roles: TagRoles,
+    alarm: Option<TagAlarm>,
     model: Model,
 }
 
@@ -69,6 +75,8 @@ impl Shape {
             states: tag.states.clone(),
             access: tag.access,
             historize: tag.historize,
+            roles: tag.roles.clone(),
+            alarm: tag.alarm.clone(),
             model: tag.model.clone(),
         }
     }
@@ -186,6 +194,10 @@ pub struct Plant {
     kept: Mutex<HashMap<String, Arc<dyn Any + Send + Sync>>>,
     /// The types of other servers.
     catalogue: Catalogue,
+    /// The alarms of other servers.
+    alarms: MirroredAlarms,
+    /// The alarms of tags, by their variables.
+    watched: Mutex<HashMap<NodeId, Alarm>>,
     /// What folders are at the servers that they mirror, by their paths.
     models: Mutex<HashMap<String, Model>>,
 }
@@ -211,6 +223,8 @@ impl Plant {
             released: AtomicUsize::new(0),
             kept: Mutex::default(),
             catalogue: Catalogue::default(),
+            alarms: MirroredAlarms::default(),
+            watched: Mutex::default(),
             models: Mutex::default(),
         }
     }
@@ -219,6 +233,12 @@ impl Plant {
     #[must_use]
     pub fn catalogue(&self) -> &Catalogue {
         &self.catalogue
+    }
+
+    /// The alarms of other servers.
+    #[must_use]
+    pub fn alarms(&self) -> &MirroredAlarms {
+        &self.alarms
     }
 
     /// The address space.
@@ -252,6 +272,7 @@ impl Plant {
     pub fn forget(&self, source: &str) {
         lock(&self.kept).remove(source);
         self.catalogue.forget(source);
+        self.alarms.end(source);
     }
 
     /// Removes the types of other servers that nothing uses any more, some at a time. It blocks for as long as that takes.
@@ -264,7 +285,7 @@ impl Plant {
 
     /// The types of other servers that nodes have.
     fn types(&self) -> HashSet<NodeId> {
-        let mut types = HashSet::new();
+        let mut types = self.alarms.types();
         let mut keep = |model: &Model| {
             types.extend([&model.type_definition, &model.data_type].into_iter().flatten().cloned())
         };
@@ -460,6 +481,23 @@ impl Plant {
         }
         let variable = builder.add()?;
         variable.set_status(StatusCode::BAD_WAITING_FOR_INITIAL_DATA);
+        let access = tag.roles.access(tag.access == Access::ReadWrite);
+        if access != Default::default() {
+            // With its Properties: they tell as much as the value.
+            for node in self.with_properties(core::slice::from_ref(variable.node())) {
+                self.space().set_access(node.id(), access.clone())?;
+            }
+        }
+        if let Some(alarm) = &tag.alarm {
+            // The type may have become known only now.
+            match alarm.problem(shape.kind) {
+                Some((problem, hint)) => tracing::warn!(tag = tag.full_name(), problem, hint, "no alarm"),
+                None => match alarm.add(&variable, shape.kind, access) {
+                    Ok(alarm) => drop(lock(&self.watched).insert(variable.id().clone(), alarm)),
+                    Err(error) => tracing::warn!(tag = tag.full_name(), %error, "no alarm"),
+                },
+            }
+        }
         Ok((variable.node().clone(), variable.handle().clone(), writer))
     }
 
@@ -619,13 +657,21 @@ impl Plant {
 
     /// Deletes variables with their properties. They may be gone: clients with the right to it can delete nodes.
     fn delete(&self, variables: &[Node]) {
-        let properties: Vec<Node> = variables
-            .iter()
-            .flat_map(|node| {
-                PROPERTIES.into_iter().filter_map(|name| node.child_named(&QualifiedName::new(0, name)).ok())
-            })
-            .collect();
-        self.namespace.delete_nodes(properties.iter().chain(variables));
+        // While their variables are there: clients that monitor them are told that the alarms are gone.
+        for variable in variables {
+            let alarm = lock(&self.watched).remove(variable.id());
+            alarm.into_iter().for_each(Alarm::remove);
+        }
+        self.namespace.delete_nodes(&self.with_properties(variables));
+    }
+
+    /// Variables with their properties, which come first.
+    fn with_properties(&self, variables: &[Node]) -> Vec<Node> {
+        let of = |node: &Node| {
+            let name = |name| QualifiedName::new(0, name);
+            PROPERTIES.into_iter().filter_map(|it| node.child_named(&name(it)).ok()).collect::<Vec<_>>()
+        };
+        variables.iter().flat_map(of).chain(variables.iter().cloned()).collect()
     }
 
     /// Variables that no source feeds get the status of a value that is not fresh.

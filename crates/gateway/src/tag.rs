@@ -1,6 +1,8 @@
 //! A tag: a variable of the server that a source feeds.
 
 use crate::fields::{Fields, Mistake};
+use crate::roles::TagRoles;
+use crate::tag_alarm::TagAlarm;
 use crate::value::{Kind, TYPES, map_numbers};
 use core::time::Duration;
 use std::collections::BTreeSet;
@@ -111,6 +113,10 @@ pub struct Tag {
     pub historize: bool,
     /// How often a value should come; the source's interval unless it is named.
     pub expect_every: Option<Duration>,
+    /// Who may use it.
+    pub roles: TagRoles,
+    /// The alarm that watches it.
+    pub alarm: Option<TagAlarm>,
     /// What a mirrored variable is at its own server.
     pub model: Model,
 }
@@ -201,6 +207,8 @@ impl Tag {
                 .unwrap_or(Access::Read),
             historize: fields.flag("historize")?.unwrap_or(false),
             expect_every: fields.span("expect_every")?,
+            roles: TagRoles::take(fields)?,
+            alarm: TagAlarm::take(fields)?,
             model: Model::default(),
         })
     }

@@ -294,8 +294,7 @@ impl ConfigFile {
             return Err(self.error(section.name.span().start, "a role needs a name", ""));
         }
         if authorization.role(name).is_none() {
-            // Ids in the server's own namespace, the same after every start.
-            authorization.roles.push(Role::new(NodeId::string(1, format!("Roles/{name}")), name));
+            authorization.roles.push(Role::new(role_id(name), name));
         }
         let rules = self.rules(section)?;
         let endpoints = match &section.only_modes {
@@ -412,6 +411,7 @@ impl ConfigFile {
         limits.session_timeout_min = limits.session_timeout_min.min(limits.session_timeout_max);
         limits.subscriptions.subscriptions_per_session_max = section.subscriptions_per_session;
         limits.subscriptions.monitored_items_per_subscription_max = section.monitored_items_per_subscription;
+        limits.subscriptions.monitored_items_max = section.monitored_items;
         limits.subscriptions.publishing_interval_min = section.publishing_interval_min;
     }
 
@@ -436,6 +436,12 @@ impl ConfigFile {
         audit.records_per_second_max = section.records_per_second;
         audit
     }
+}
+
+/// The id of a role that a file adds to those of the specification: in the server's own namespace, the same after every start.
+#[must_use]
+pub fn role_id(name: &str) -> NodeId {
+    NodeId::string(1, format!("Roles/{name}"))
 }
 
 /// The name that a misspelt one is nearest to, if it is near.

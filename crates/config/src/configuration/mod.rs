@@ -24,7 +24,7 @@ pub use sections::{
 };
 pub use shares::FilesSection;
 
-pub use meaning::nearest;
+pub use meaning::{nearest, role_id};
 pub use tokens::TokensConfig;
 
 use crate::file;

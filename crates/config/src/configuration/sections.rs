@@ -322,6 +322,8 @@ pub struct LimitsSection {
     pub subscriptions_per_session: u32,
     /// Monitored items of one subscription.
     pub monitored_items_per_subscription: u32,
+    /// Monitored items of the server.
+    pub monitored_items: u32,
     /// Shortest publishing interval, milliseconds.
     pub publishing_interval_min: f64,
 }
@@ -334,6 +336,7 @@ impl Default for LimitsSection {
             session_timeout: limits.session_timeout_max / 1e3,
             subscriptions_per_session: limits.subscriptions.subscriptions_per_session_max,
             monitored_items_per_subscription: limits.subscriptions.monitored_items_per_subscription_max,
+            monitored_items: limits.subscriptions.monitored_items_max,
             publishing_interval_min: limits.subscriptions.publishing_interval_min,
         }
     }

@@ -148,6 +148,9 @@ impl Feed {
         }
         self.0.statistics.add(Count::Missed, missed);
         self.0.statistics.set_quality(uncertain, lost);
+        if down.is_some_and(|since| now.duration_since(since) > settings.lost_after) {
+            self.0.plant.alarms().lost(&self.0.name);
+        }
         // What the source had found before its settings were changed, and has not found again.
         let grace = settings.lost_after + settings.deadline;
         if self.0.plant.sweep(&self.0.name, grace, &Wanted::default())

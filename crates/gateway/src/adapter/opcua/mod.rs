@@ -2,17 +2,20 @@
 //!
 //! - `mirror`: which nodes a subtree has and what they are, `budget`: how much of it is asked, `bases`: supertypes;
 //! - `session`: one connection with one subscription; `methods`: what clients can call, `passage`: calls and history;
-//! - `relations`: references between nodes; `notices`: events and alarms; `offers`: the variables of a server;
+//! - `relations`: references between nodes; `notices`: events, `conditions`: alarms, `own`: the fields of their types;
+//!   `offers`: the variables of a server;
 //! - `types`: the types that a mirror needs, `translation`: their ids here and there.
 //!
 //! However many clients the gateway has, the other server sees one session with one subscription.
 
 mod bases;
 mod budget;
+mod conditions;
 mod methods;
 mod mirror;
 mod notices;
 mod offers;
+mod own;
 mod passage;
 mod relations;
 mod session;

@@ -1,55 +1,29 @@
-//! Events and alarms of the other server: raised again here, and what operators do here is done there.
-//!
-//! An event comes from the node that mirrors its source. A condition becomes a condition of this server, which keeps its
-//! state for those who come later; Acknowledge and Confirm are passed on. Shelving and suppressing stay here: they say what
-//! the operators of this server want to see.
+//! Events of the other server: raised again here, at the node that mirrors their source. Conditions are in `conditions`.
 
 use super::bases::Bases;
 use super::budget::Budget;
+use super::conditions::{Conditions, Context, Next};
+use super::own::{self, OwnField, OwnFields};
 use super::translation::Translation;
-use crate::fault::Fault;
+use super::types;
 use crate::feed::Feed;
 use crate::opcua::address;
-use crate::plant::Plant;
-use std::collections::HashMap;
-use taktwerk::alarms::{Alarm, Method, Operation};
-use taktwerk::client::{Error, Item, Subscription, SubscriptionHandle};
-use taktwerk::{Client, Node};
+use std::collections::{HashMap, HashSet};
+use taktwerk::Client;
+use taktwerk::client::{Error, Item, SubscriptionHandle};
 use taktwerk_client::EventQuery;
-use taktwerk_client::condition::{ConditionEvent, calls};
+use taktwerk_client::condition::calls;
 use taktwerk_schema::ids::object_type_ids;
-use taktwerk_server::{FieldName, NewEvent};
-use taktwerk_types::{NodeId, QualifiedName, StatusCode, UaString, Variant};
+use taktwerk_server::NewEvent;
+use taktwerk_types::{NodeId, StatusCode, UaString, Variant};
 
 /// Where all events of a server can be seen.
 const SERVER: NodeId = NodeId::numeric(0, 2253);
 /// The fields of an event that are passed on.
 const FIELDS: [&str; 8] =
     ["EventType", "EventId", "SourceNode", "SourceName", "Time", "Message", "Severity", "ConditionId"];
-/// Fields of own types of events that are passed on.
-const OWN_MAX: usize = 200;
-/// Conditions of one source.
-const CONDITIONS_MAX: usize = 100_000;
-
-/// A field that a type of events of the other server declares.
-#[derive(Debug, Clone)]
-pub(super) struct OwnField {
-    /// The type and the name there.
-    there: (NodeId, QualifiedName),
-    name: FieldName,
-}
-
-/// The fields of the types of events that a source uses.
-pub(super) fn own_fields(plant: &Plant, source: &str, translation: &Translation) -> Vec<OwnField> {
-    let field = |(kind, name): (NodeId, QualifiedName)| {
-        let field = FieldName::new(core::slice::from_ref(&name));
-        // Other ObjectTypes have members, too.
-        plant.space().event_field(&kind, &field)?;
-        let there = (translation.there(&kind)?, translation.name_there(&name)?);
-        Some(OwnField { there, name: field })
-    };
-    plant.catalogue().members(source).into_iter().filter_map(field).take(OWN_MAX).collect()
-}
+/// Types of events that are asked for on one connection.
+const KINDS_MAX: usize = 1000;
 
 /// The node here that stands for one there.
 #[derive(Debug, Clone)]
@@ -59,29 +33,20 @@ pub(super) struct Place {
     pub(super) is_object: bool,
 }
 
-/// A condition that is passed on.
-#[derive(Debug)]
-struct Relayed {
-    alarm: Alarm,
-    /// What the other server said last.
-    remote: ConditionEvent,
-    /// Whether it was acknowledged and confirmed here when it was looked at last.
-    seen: (bool, bool),
-    /// A refresh has begun and has not told of it yet.
-    is_suspect: bool,
-}
-
 /// What is known of the other server's events. It outlives connections.
 #[derive(Debug, Default)]
 pub(super) struct Notices {
     /// By address.
     places: HashMap<String, Place>,
     bases: Bases,
-    conditions: HashMap<String, Relayed>,
+    conditions: Conditions,
     /// What is asked for of events behind [`FIELDS`].
     own: Vec<OwnField>,
-    /// The number of changes of alarms here when they were looked at last.
-    changes: u64,
+    /// Types of events that were not known and have been asked for on this connection, and those that are still to be.
+    asked: HashSet<NodeId>,
+    unknown: HashSet<NodeId>,
+    /// A refresh was refused because another one goes on.
+    is_refresh_due: bool,
 }
 
 /// The items of a subscription that events come by.
@@ -101,46 +66,81 @@ impl Notices {
         self.places.insert(address, place);
     }
 
-    /// Asks for events. A server need not have any.
+    /// Asks for events on a new connection. A server need not have any.
     pub(super) async fn subscribe(
         &mut self,
-        subscription: &Subscription,
-        own: Vec<OwnField>,
+        subscription: &SubscriptionHandle,
+        own: OwnFields,
     ) -> Result<Items, Error> {
         // Namespace indexes may be others than on the last connection.
         self.bases = Bases::default();
-        let query = || FIELDS.iter().fold(EventQuery::new(), |query, name| query.select(name));
-        let with = |query: EventQuery, field: &OwnField| {
-            query.select_of(&field.there.0, vec![field.there.1.clone()])
-        };
-        let own_query = own.iter().fold(query(), with);
-        let mut events = known(subscription.monitor_item(Item::events(SERVER, own_query)).await)?;
-        self.own = own;
-        if events.is_none() && !self.own.is_empty() {
-            // A server may refuse what it does not know.
-            self.own.clear();
-            events = known(subscription.monitor_item(Item::events(SERVER, query())).await)?;
-        }
-        let query = ConditionEvent::query();
+        self.conditions.begin();
+        (self.asked, self.unknown, self.is_refresh_due) = Default::default();
+        let events = self.monitor_events(subscription, own.events).await?;
         let conditions = match events {
-            Some(_) => known(subscription.monitor_item(Item::events(SERVER, query)).await)?,
+            Some(_) => self.monitor_conditions(subscription, own.alarms).await?,
             None => None,
         };
         Ok(Items { events, conditions })
     }
 
+    /// Asks for events with fields of their own, or without: a server may refuse what it does not know.
+    async fn monitor_events(
+        &mut self,
+        subscription: &SubscriptionHandle,
+        own: Vec<OwnField>,
+    ) -> Result<Option<u32>, Error> {
+        for own in [own, Vec::new()] {
+            let query = FIELDS.iter().fold(EventQuery::new(), |query, name| query.select(name));
+            let item = Item::events(SERVER, own::select(query, &own));
+            if let Some(item) = known(subscription.monitor_item(item).await)? {
+                self.own = own;
+                return Ok(Some(item));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Asks for conditions with the fields of their types, those of the standard types, or none.
+    async fn monitor_conditions(
+        &mut self,
+        subscription: &SubscriptionHandle,
+        own: Vec<OwnField>,
+    ) -> Result<Option<u32>, Error> {
+        let all = own::standard().into_iter().chain(own.iter().cloned()).collect();
+        for own in [all, own, Vec::new()] {
+            let item = Item::events(SERVER, Conditions::query(&own));
+            if let Some(item) = known(subscription.monitor_item(item).await)? {
+                self.conditions.asks_for(own);
+                return Ok(Some(item));
+            }
+        }
+        Ok(None)
+    }
+
     /// Asks for the conditions that operators should see now.
     pub(super) async fn refresh(
-        &self,
+        &mut self,
         client: &Client,
         subscription: &SubscriptionHandle,
+        (feed, translation): (&Feed, &Translation),
     ) -> Result<(), Error> {
         let Some(id) = subscription.server_id().await? else { return Ok(()) };
-        match client.conditions().call("refresh", calls::condition_refresh(id)).await {
-            // Without conditions there is nothing to refresh, and a refresh that goes on will end.
-            Err(Error::Status { .. }) => Ok(()),
-            other => other,
-        }
+        let is_refreshed = match client.conditions().call("refresh", calls::condition_refresh(id)).await {
+            Ok(()) => true,
+            Err(error) if error.status() == StatusCode::BAD_REFRESH_IN_PROGRESS => {
+                // It may be older than an item.
+                self.is_refresh_due = true;
+                return Ok(());
+            }
+            // Without conditions there is nothing to refresh.
+            Err(Error::Status { .. }) => false,
+            Err(error) => return Err(error),
+        };
+        let namespaces = client.namespaces();
+        let context = Context { places: &self.places, namespaces: &namespaces, feed, translation };
+        self.conditions.end_waiting(is_refreshed, &context);
+        Ok(())
     }
 
     /// Takes what an item gave. Whether the conditions have to be asked for again.
@@ -154,11 +154,72 @@ impl Notices {
     ) -> Result<bool, Error> {
         let namespaces = client.namespaces();
         if items.events == Some(item) {
+            let has_ended = matches!(fields.first(), Some(Variant::NodeId(kind))
+                if kind.ns0() == Some(object_type_ids::REFRESH_END_EVENT_TYPE));
+            if has_ended {
+                return Ok(core::mem::take(&mut self.is_refresh_due));
+            }
             self.raise(fields, client, &namespaces, (feed, translation)).await?;
         } else if items.conditions == Some(item) {
-            return Ok(self.relay(ConditionEvent::read(fields), &namespaces, feed));
+            let context = Context { places: &self.places, namespaces: &namespaces, feed, translation };
+            return Ok(self.conditions.take(fields, &context) == Next::Refresh);
         }
         Ok(false)
+    }
+
+    /// Whether there are types of events or alarms to be asked for.
+    pub(super) fn has_unknown(&self) -> bool {
+        !self.unknown.is_empty() || self.conditions.has_unknown()
+    }
+
+    /// Asks for the types that are not known, and for events with the fields that these have. Whether the conditions have to
+    /// be asked for again.
+    pub(super) async fn learn(
+        &mut self,
+        items: &mut Items,
+        client: &Client,
+        subscription: &SubscriptionHandle,
+        (feed, translation): (&Feed, &mut Translation),
+        (target, mut budget): (&str, Budget),
+    ) -> Result<bool, Error> {
+        let (plant, source) = (feed.plant(), &feed.settings().name);
+        let before = OwnFields::of(plant, source, translation);
+        let kinds = self.conditions.take_unknown();
+        let events: Vec<NodeId> = core::mem::take(&mut self.unknown).into_iter().collect();
+        let learning = plant.catalogue().learning();
+        let seeds = kinds.iter().chain(&events).cloned();
+        // Without its type, an event is one of a supertype.
+        if let Err(fault) = types::learn(client, target, plant, seeds, &mut budget).await {
+            feed.failed(&fault);
+        }
+        let namespaces = client.namespaces();
+        *translation = Translation::new(&namespaces, plant).with_structures(plant);
+        let here = kinds.iter().chain(&events).filter_map(|kind| translation.here(kind));
+        plant.catalogue().use_more_types(source, here.filter(|here| here.namespace_index != 0));
+        drop(learning);
+        self.conditions.learnt(kinds, (client, &mut self.bases), (plant, translation)).await?;
+        let own = OwnFields::of(plant, source, translation);
+        let has_conditions = own.alarms != before.alarms;
+        if own.events != before.events {
+            let old = items.events.take();
+            items.events = self.monitor_events(subscription, own.events).await?;
+            subscription.unmonitor(old).await?;
+        }
+        if has_conditions {
+            let old = items.conditions.take();
+            items.conditions = self.monitor_conditions(subscription, own.alarms).await?;
+            subscription.unmonitor(old).await?;
+        } else {
+            // They have all their fields.
+            let context = Context { places: &self.places, namespaces: &namespaces, feed, translation };
+            self.conditions.take_waiting(&context);
+        }
+        Ok(has_conditions)
+    }
+
+    /// Passes on what operators have done here since the last call.
+    pub(super) async fn pass_on(&mut self, client: &Client, feed: &Feed, target: &str) -> Result<(), Error> {
+        self.conditions.pass_on(client, feed, target).await
     }
 
     async fn raise(
@@ -180,7 +241,12 @@ impl Notices {
         let here = translation.here(kind);
         let mut base = match here.filter(|here| feed.plant().space().contains(here)) {
             Some(here) => here,
-            None => self.bases.of(client, kind, &mut Budget::small()).await?,
+            None => {
+                if self.asked.len() < KINDS_MAX && self.asked.insert((**kind).clone()) {
+                    self.unknown.insert((**kind).clone());
+                }
+                self.bases.of(client, kind, &mut Budget::small()).await?
+            }
         };
         if base.is_null() {
             base = NodeId::numeric(0, object_type_ids::BASE_EVENT_TYPE);
@@ -213,169 +279,6 @@ impl Notices {
         feed.plant().raise(event);
         Ok(())
     }
-
-    /// Takes over the state of a condition. Whether the conditions have to be asked for again.
-    fn relay(&mut self, event: ConditionEvent, namespaces: &[UaString], feed: &Feed) -> bool {
-        match event.event_type.ns0() {
-            Some(object_type_ids::REFRESH_START_EVENT_TYPE) => {
-                self.conditions.values_mut().for_each(|relayed| relayed.is_suspect = true);
-                return false;
-            }
-            Some(object_type_ids::REFRESH_END_EVENT_TYPE) => {
-                for relayed in self.conditions.values_mut().filter(|relayed| relayed.is_suspect) {
-                    relayed.is_suspect = false;
-                    // Operators there are done with it.
-                    let mut done = relayed.remote.clone();
-                    (done.active, done.retain) = (Some(false), false);
-                    (done.acked, done.confirmed) = (done.acked.map(|_| true), done.confirmed.map(|_| true));
-                    relayed.follow(done);
-                }
-                return false;
-            }
-            Some(object_type_ids::REFRESH_REQUIRED_EVENT_TYPE) => return true,
-            _ => {}
-        }
-        // Branches are earlier states, which the other server keeps.
-        if event.condition_id.is_null() || !event.branch_id.is_null() {
-            return false;
-        }
-        let key = address(&event.condition_id, namespaces);
-        if let Some(relayed) = self.conditions.get_mut(&key) {
-            relayed.follow(event);
-            return false;
-        }
-        let Some(place) = self.places.get(&address(&event.source, namespaces)) else { return false };
-        if !event.retain || self.conditions.len() >= CONDITIONS_MAX {
-            return false;
-        }
-        let Some(node) = feed.plant().notifier(&place.path, place.is_object) else { return false };
-        let name = if event.name.is_empty() { "Condition" } else { event.name.as_str() };
-        let (name, known) = self.own_name(&node, name, &key);
-        let mut builder = node.alarm(&name).severity(event.severity.max(1)).without_nodes();
-        if event.acked.is_none() {
-            builder = builder.no_acknowledgement();
-        }
-        if event.confirmed.is_some() {
-            builder = builder.confirm();
-        }
-        let alarm = known.map_or_else(|| builder.add(), Ok);
-        match alarm {
-            Ok(alarm) => {
-                let mut relayed =
-                    Relayed { alarm, remote: event.clone(), seen: (true, true), is_suspect: false };
-                relayed.follow(event);
-                self.conditions.insert(key, relayed);
-            }
-            Err(error) => feed.failed(&Fault::other("conditions", format!("{name}: {error}"))),
-        }
-        false
-    }
-
-    /// The name of the condition here, and its alarm if it is there already, because the configuration was applied anew.
-    /// Several conditions of a source may have one name: each but the first has its address behind the name.
-    fn own_name(&self, node: &Node, name: &str, key: &str) -> (String, Option<Alarm>) {
-        let full = format!("{name} ({key})");
-        if let Some(alarm) = node.alarm_named(&full) {
-            return (full, Some(alarm));
-        }
-        let alarm = node.alarm_named(name);
-        let is_taken = alarm
-            .as_ref()
-            .is_some_and(|alarm| self.conditions.values().any(|relayed| relayed.alarm.id() == alarm.id()));
-        if is_taken { (full, None) } else { (name.to_owned(), alarm) }
-    }
-
-    /// Passes on what operators have done here since the last call.
-    pub(super) async fn pass_on(&mut self, client: &Client, feed: &Feed, target: &str) -> Result<(), Error> {
-        let changes = feed.plant().alarm_changes();
-        if self.conditions.is_empty() || changes == self.changes {
-            return Ok(());
-        }
-        self.changes = changes;
-        for relayed in self.conditions.values_mut() {
-            let Some(view) = relayed.alarm.view() else { continue };
-            let (acked, confirmed) = (view.state.acked, view.state.confirmed);
-            let before = core::mem::replace(&mut relayed.seen, (acked, confirmed));
-            let comment = view.state.comment.text.as_str();
-            let remote = &mut relayed.remote;
-            let mut done = Ok(());
-            let mut is_confirmed = !before.1 && confirmed;
-            if !before.0 && acked && remote.acked == Some(false) {
-                done = client.conditions().acknowledge(remote, comment).await;
-                remote.acked = Some(done.is_ok());
-                if done.is_ok() {
-                    // What was acknowledged waits to be confirmed (Part 9 Annex B.1.2). If it does not wait here any more,
-                    // the operator has done both since the last look.
-                    remote.confirmed = remote.confirmed.map(|_| false);
-                    is_confirmed = confirmed && view.confirms;
-                }
-            }
-            if done.is_ok() && is_confirmed && remote.confirmed == Some(false) {
-                done = client.conditions().confirm(remote, comment).await;
-                remote.confirmed = Some(done.is_ok());
-            }
-            match done {
-                Ok(()) => {}
-                Err(error) if matches!(error, Error::Status { .. }) => {
-                    let problem = format!("{} refuses what an operator did: {error}", view.name);
-                    feed.failed(&Fault::other(target, problem));
-                    // The state there is what counts.
-                    let remote = relayed.remote.clone();
-                    relayed.follow(remote);
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Relayed {
-    /// Takes over a state of the other server.
-    fn follow(&mut self, event: ConditionEvent) {
-        self.is_suspect = false;
-        let Some(view) = self.alarm.view() else { return };
-        // Acknowledged or confirmed here, and not passed on yet. What became active anew is not what was acknowledged.
-        let was_active = self.remote.active.unwrap_or(self.remote.retain);
-        let active = event.enabled && event.active.unwrap_or(event.retain);
-        let is_same = was_active || !active;
-        let is_ack_pending = is_same && !self.seen.0 && view.state.acked && event.acked == Some(false);
-        let is_confirm_pending = !self.seen.1 && view.state.confirmed && event.confirmed == Some(false);
-        let set = |active| self.alarm.set_active_with(active, event.severity, &event.message);
-        if event.acked == Some(false) && view.state.acked && !is_ack_pending {
-            // Only what becomes active anew has to be acknowledged anew.
-            if view.state.active {
-                set(false);
-            }
-            set(true);
-        }
-        set(active);
-        if event.acked == Some(true) {
-            self.operate(Method::Acknowledge, &event, |state| state.acked);
-        }
-        if event.confirmed == Some(true) {
-            self.operate(Method::Confirm, &event, |state| state.confirmed);
-        }
-        if let Some(view) = self.alarm.view() {
-            self.seen = (view.state.acked && !is_ack_pending, view.state.confirmed && !is_confirm_pending);
-        }
-        self.remote = event;
-    }
-
-    /// Does here what somebody did there.
-    fn operate(
-        &self,
-        method: Method,
-        event: &ConditionEvent,
-        is_done: impl Fn(&taktwerk::alarms::State) -> bool,
-    ) {
-        let Some(view) = self.alarm.view().filter(|view| !is_done(&view.state)) else { return };
-        let operation =
-            Operation::new(method).event(view.event_id).comment(event.comment.as_str()).by(&event.user);
-        if let Err(status) = self.alarm.operate(&operation) {
-            tracing::debug!(condition = view.name.as_ref() as &str, %status, "the state of a condition is not taken over");
-        }
-    }
 }
 
 /// The number of an item, if the server has what is to be monitored.
@@ -395,43 +298,6 @@ fn known(item: Result<u32, Error>) -> Result<Option<u32>, Error> {
 mod tests {
     use super::*;
 
-    /// A condition here of one there that is active and acknowledged by nobody.
-    fn relayed(server: &taktwerk::Server) -> (Relayed, ConditionEvent) {
-        let boiler = server.namespace("urn:example:plant").object("Boiler").event_notifier().add().unwrap();
-        let alarm = boiler.alarm("Leak").confirm().without_nodes().add().unwrap();
-        let mut event = ConditionEvent::default();
-        event.severity = 700;
-        (event.retain, event.enabled) = (true, true);
-        (event.active, event.acked, event.confirmed) = (Some(true), Some(false), Some(true));
-        let mut relayed = Relayed { alarm, remote: event.clone(), seen: (true, true), is_suspect: false };
-        relayed.follow(event.clone());
-        assert!(!relayed.alarm.view().unwrap().state.acked);
-        (relayed, event)
-    }
-
-    fn acknowledge(relayed: &Relayed) {
-        let view = relayed.alarm.view().unwrap();
-        relayed.alarm.operate(&Operation::new(Method::Acknowledge).event(view.event_id)).unwrap();
-    }
-
-    #[test]
-    fn an_event_does_not_undo_what_an_operator_has_just_done() {
-        let server = taktwerk::Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
-        let (mut relayed, event) = relayed(&server);
-        acknowledge(&relayed);
-        // Somebody there has commented on it meanwhile.
-        let mut commented = event.clone();
-        commented.message = "Look at the pump".to_owned();
-        relayed.follow(commented);
-        let state = relayed.alarm.view().unwrap().state;
-        assert!(state.acked && state.active, "{state:?}");
-        assert!(!relayed.seen.0, "it is still to be passed on");
-        // It has passed on what was done, and refuses it.
-        relayed.seen.0 = true;
-        relayed.follow(event);
-        assert!(!relayed.alarm.view().unwrap().state.acked);
-    }
-
     /// A server that has other nodes on each connection.
     #[test]
     fn places_are_those_of_the_last_connection() {
@@ -445,17 +311,5 @@ mod tests {
         }
         assert_eq!(notices.places.len(), 5);
         assert!(notices.places.contains_key("ns=2;s=9/4"));
-    }
-
-    #[test]
-    fn what_becomes_active_anew_is_acknowledged_anew() {
-        let server = taktwerk::Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
-        let (mut relayed, event) = relayed(&server);
-        let mut inactive = event.clone();
-        inactive.active = Some(false);
-        relayed.follow(inactive);
-        acknowledge(&relayed);
-        relayed.follow(event);
-        assert!(!relayed.alarm.view().unwrap().state.acked);
     }
 }

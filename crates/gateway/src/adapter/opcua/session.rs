@@ -4,7 +4,8 @@ use super::OpcUa;
 use super::budget::Budget;
 use super::methods;
 use super::mirror::{self, Found};
-use super::notices::{Items, Place, own_fields};
+use super::notices::{Items, Place};
+use super::own::OwnFields;
 use super::passage::{Ending, RemoteHistory};
 use super::relations;
 use super::translation::Translation;
@@ -88,7 +89,7 @@ async fn serve(
     is_served: &mut bool,
 ) -> Result<(), Fault> {
     let fail = |error: Error| Fault::other(target, error);
-    let links = link(server, client, feed, target).await?;
+    let mut links = link(server, client, feed, target).await?;
     let interval = server.publishing_interval;
     // So that a server that hangs is noticed soon, also while nothing changes.
     let keep_alive = (2000.0 / (interval.as_secs_f64() * 1e3)).ceil().max(1.0) as u32;
@@ -120,10 +121,11 @@ async fn serve(
         }
     }
     let passes_events = server.events && !server.mirrors.is_empty();
-    let items = match passes_events {
+    let (handle, mut updates) = subscription.split();
+    let mut items = match passes_events {
         true => {
-            let own = own_fields(feed.plant(), &feed.settings().name, &links.translation);
-            server.notices.subscribe(&subscription, own).await.map_err(fail)?
+            let own = OwnFields::of(feed.plant(), &feed.settings().name, &links.translation);
+            server.notices.subscribe(&handle, own).await.map_err(fail)?
         }
         false => Items::default(),
     };
@@ -131,7 +133,11 @@ async fn serve(
     server.passage.open(client, Arc::new(links.translation.clone()));
     feed.connected();
     *is_served = true;
-    let (handle, mut updates) = subscription.split();
+    let alarms = feed.plant().alarms();
+    alarms.found(&feed.settings().name);
+    if !passes_events {
+        alarms.end(&feed.settings().name);
+    }
     // Once for the beginning, then whenever events were lost.
     let mut is_refresh_wanted = passes_events;
     let mut look = tokio::time::interval(LOOK_EVERY);
@@ -142,7 +148,7 @@ async fn serve(
     probe.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         if core::mem::take(&mut is_refresh_wanted) {
-            server.notices.refresh(client, &handle).await.map_err(fail)?;
+            server.notices.refresh(client, &handle, (feed, &links.translation)).await.map_err(fail)?;
         }
         tokio::select! {
             _ = look.tick(), if passes_events => server.notices.pass_on(client, feed, target).await.map_err(fail)?,
@@ -180,6 +186,13 @@ async fn serve(
                 for (item, fields) in happened {
                     let taken = server.notices.take(items, item, &fields, client, (feed, &links.translation)).await;
                     is_refresh_wanted |= taken.map_err(fail)?;
+                }
+                if server.notices.has_unknown() {
+                    let budget = Budget::new(server.limits.0, server.limits.1);
+                    let at = (feed, &mut links.translation);
+                    let learnt = server.notices.learn(&mut items, client, &handle, at, (target, budget)).await;
+                    is_refresh_wanted |= learnt.map_err(fail)?;
+                    server.passage.open(client, Arc::new(links.translation.clone()));
                 }
             }
             event = next(&mut events) => match event {
@@ -362,6 +375,7 @@ async fn find(server: &mut OpcUa, client: &Client, feed: &Feed, target: &str) ->
         }
         links.translation = Translation::new(&namespaces, feed.plant()).with_structures(feed.plant());
         used.extend(found.types().filter_map(|kind| links.translation.here(&kind)));
+        used.extend(feed.plant().alarms().types_of(&feed.settings().name));
         let own = feed.settings().name.clone();
         let local =
             |path: &[String]| -> Vec<String> { core::iter::once(&own).chain(path).cloned().collect() };
@@ -479,6 +493,8 @@ fn tag_of(feed: &Feed, found: &Found, may_write: bool) -> Tag {
         access: if may_write && found.is_writable { Access::ReadWrite } else { Access::Read },
         historize: false,
         expect_every: None,
+        roles: Default::default(),
+        alarm: None,
         model: Model::default(),
     }
 }

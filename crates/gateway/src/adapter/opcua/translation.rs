@@ -5,7 +5,10 @@ use crate::plant::Plant;
 use crate::tag::Model;
 use std::collections::HashSet;
 use taktwerk_schema::NodeClass;
+use taktwerk_schema::ids::object_type_ids;
 use taktwerk_types::{ArrayValues, ExtensionObject, NodeId, QualifiedName, UaString, Variant};
+
+const CONDITION: NodeId = NodeId::numeric(0, object_type_ids::CONDITION_TYPE);
 
 /// Which namespace index of one connection is which here.
 #[derive(Debug, Clone, Default)]
@@ -67,7 +70,10 @@ impl Translation {
     pub(super) fn model(&self, plant: &Plant, nature: &Nature, data_type: Option<&NodeId>) -> Model {
         // The other server may call any node a type.
         let own = |id: &NodeId, classes: &[NodeClass]| {
-            let here = self.here(id).filter(|_| id.namespace_index != 0)?;
+            // Of namespace 0, objects keep the types of conditions only: the others are folders.
+            let is_wanted =
+                |here: &NodeId| id.namespace_index != 0 || plant.space().is_event_subtype(here, &CONDITION);
+            let here = self.here(id).filter(is_wanted)?;
             plant.space().node_class(&here).is_some_and(|class| classes.contains(&class)).then_some(here)
         };
         let is_named = nature.browse_name.namespace_index != 0;

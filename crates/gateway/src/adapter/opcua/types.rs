@@ -23,6 +23,9 @@ const BATCH: usize = 100;
 const NODES_MAX: usize = 20_000;
 /// Bytes of what is kept of them.
 const BYTES_MAX: usize = 32 << 20;
+/// Variables that are remembered of an ObjectType, and how deep below it they are.
+const MEMBERS_MAX: usize = 500;
+const MEMBER_DEPTH_MAX: usize = 4;
 /// How many supertypes a DataType has.
 const DEPTH_MAX: usize = 20;
 /// What is read of each node.
@@ -342,18 +345,34 @@ fn add(plant: &Plant, namespaces: &[UaString], target: &str, mut found: Found) -
     added.map_err(|error| Fault::other(target, format!("its types cannot be taken over: {error}")))
 }
 
-/// The names of the variables that ObjectTypes declare.
-fn members(nodes: &[ExportNode], translation: &Translation) -> HashMap<NodeId, Vec<QualifiedName>> {
-    let class = |node: &&ExportNode, class: NodeClass| NodeClass(node.node_class) == class;
-    let variables = nodes.iter().filter(|node| class(node, NodeClass::VARIABLE));
-    let names: HashMap<&NodeId, &QualifiedName> =
-        variables.map(|node| (&node.node_id, &node.browse_name)).collect();
-    let types = nodes.iter().filter(|node| class(node, NodeClass::OBJECT_TYPE));
+/// The paths of the variables that ObjectTypes declare, with those below them.
+fn members(nodes: &[ExportNode], translation: &Translation) -> HashMap<NodeId, Vec<Vec<QualifiedName>>> {
+    let known: HashMap<&NodeId, &ExportNode> = nodes.iter().map(|node| (&node.node_id, node)).collect();
+    let class = |node: &ExportNode| NodeClass(node.node_class);
+    let types = nodes.iter().filter(|node| class(node) == NodeClass::OBJECT_TYPE);
     let of_type = |node: &ExportNode| {
-        let below =
-            node.references.iter().filter(|reference| reference.is_hierarchical && reference.is_forward);
-        let found = below.filter_map(|reference| translation.name(names.get(reference.target.local()?)?));
-        let found: Vec<QualifiedName> = found.collect();
+        let mut found: Vec<Vec<QualifiedName>> = Vec::new();
+        let mut next: Vec<(Vec<QualifiedName>, &ExportNode)> = vec![(Vec::new(), node)];
+        // Members may refer to each other in circles.
+        let mut left = MEMBERS_MAX;
+        while let Some((path, at)) = next.pop().filter(|_| left > 0) {
+            left -= 1;
+            let below =
+                at.references.iter().filter(|reference| reference.is_hierarchical && reference.is_forward);
+            for member in below.filter_map(|reference| known.get(reference.target.local()?)) {
+                let is_variable = class(member) == NodeClass::VARIABLE;
+                let Some(name) = translation.name(&member.browse_name) else { continue };
+                if (is_variable || class(member) == NodeClass::OBJECT) && found.len() < MEMBERS_MAX {
+                    let path: Vec<QualifiedName> = path.iter().cloned().chain([name]).collect();
+                    found.extend(is_variable.then(|| path.clone()));
+                    if path.len() < MEMBER_DEPTH_MAX && next.len() < MEMBERS_MAX {
+                        next.push((path, member));
+                    }
+                }
+            }
+        }
+        // Those of the type itself come first: not all fields of events may have room.
+        found.sort_by_key(Vec::len);
         Some((translation.here(&node.node_id)?, found)).filter(|(_, found)| !found.is_empty())
     };
     types.filter_map(of_type).collect()

@@ -154,6 +154,8 @@ fn tag_of(source: &str, id: &MetricId, writable: bool) -> Tag {
         access: if writable { Access::ReadWrite } else { Access::Read },
         historize: false,
         expect_every: None,
+        roles: Default::default(),
+        alarm: None,
         model: Model::default(),
     }
 }

@@ -84,7 +84,8 @@ impl Nodes {
             if found.is_some() {
                 return found;
             }
-            kind = self.supertype(node);
+            // Above it there are no fields, but types whose names could be taken for some, such as CertificateType.
+            kind = self.supertype(node).filter(|_| !self.is_base(node));
         }
         None
     }

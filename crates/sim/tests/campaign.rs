@@ -6,7 +6,8 @@ use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 use taktwerk_sim::campaign;
 use taktwerk_sim::scenario::fault::Which;
 use taktwerk_sim::scenario::{
-    Clients, Fault, FaultKind, Load, PubSub, Scenario, Server, Signals, Subscription,
+    Clients, Fault, FaultKind, Lines, Link, Load, Pace, PubSub, Requests, Scenario, Server, Signals,
+    Subscription,
 };
 
 fn ms(millis: u64) -> Duration {
@@ -55,6 +56,30 @@ fn a_subscription_with_a_short_lifetime_comes_back() {
     let fault = Fault { at: ms(571), lasts: ms(30), kind: FaultKind::Partition(which) };
     let outcome = campaign::run(&scenario(subscription, ms(671), vec![fault]), 358).unwrap();
     assert!(outcome.loads[0].losses > 0, "{:?}", outcome.loads);
+}
+
+/// Seed 1 003 967. A client that wants a request every 8 ms over a line with a round trip of 200 ms is late, but not stuck. One whose
+/// server is away is stuck.
+#[test]
+fn a_client_that_is_late_is_not_stuck() {
+    let mut scenario = scenario(Subscription::new(ms(10)), ms(6_000), vec![]);
+    scenario.links.push(Link {
+        name: "far".into(),
+        profile: "rate=1gbit,delay=100ms".parse().unwrap(),
+        is_half_duplex: false,
+        lines: Lines::One,
+    });
+    scenario.clients[0].link = Some(0);
+    scenario.clients[0].load = Load::Request(Requests { writes: false, batch: 1, pace: Pace::Every(ms(8)) });
+    scenario.settle = Duration::from_secs(20);
+    let outcome = campaign::run(&scenario, 1).unwrap();
+    assert!(outcome.loads[0].arrived > 100, "{:?}", outcome.loads);
+    let which = Which { group: 0, number: Some(0) };
+    let away = Fault { at: ms(5_000), lasts: ms(900), kind: FaultKind::Partition(which) };
+    scenario.faults.push(away);
+    scenario.settle = ms(1);
+    let error = campaign::run(&scenario, 1).unwrap_err().to_string();
+    assert!(error.contains("waits for an answer"), "{error}");
 }
 
 #[test]

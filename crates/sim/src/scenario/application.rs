@@ -99,6 +99,8 @@ struct Requester {
     next_at: Option<Instant>,
     /// The request under way and when it was due.
     waits: Option<(RequestHandle, Instant)>,
+    /// When it was sent.
+    sent_at: Instant,
     count: i64,
 }
 
@@ -124,6 +126,7 @@ impl Worker {
                 next: 0,
                 next_at: None,
                 waits: None,
+                sent_at: Instant::ZERO,
                 count: 0,
             }),
         };
@@ -170,6 +173,12 @@ impl Worker {
                 it.waits.is_some().then(|| format!("{} waits for an answer ({trouble})", self.name))
             }
         }
+    }
+
+    /// Whether it is only late: it still sends requests that were due long ago, because it wants more of them than the line can carry
+    /// one after the other, and the one under way was sent after this time.
+    pub(super) fn is_behind(&self, since: Instant) -> bool {
+        matches!(&self.task, Task::Request(it) if it.waits.is_some() && it.sent_at > since)
     }
 
     /// How many of its items are in each group.
@@ -388,7 +397,7 @@ impl Worker {
             client.request(&mut request, None, now)
         };
         match sent {
-            Ok(handle) => it.waits = Some((handle, due)),
+            Ok(handle) => (it.waits, it.sent_at) = (Some((handle, due)), now),
             Err(error) => {
                 self.outcome.failed += u64::from(counts);
                 self.trouble = Some(error.to_string());

@@ -47,7 +47,7 @@ impl Machines {
     fn source(&self) -> String {
         format!(
             "[[source]]\nname = \"up\"\ntype = \"opcua\"\nurl = \"{}\"\nmirror = \"nsu={URI};i=100\"\nretry = \"50 ms\"\n\
-             publishing_interval = \"50 ms\"\nlost_after = \"300 ms\"\nstale_after = \"100 ms\"\n",
+             publishing_interval = \"50 ms\"\nlost_after = \"300 ms\"\n",
             self.server.url()
         )
     }

@@ -1,12 +1,16 @@
 //! Figures of NodeManagement: a client adds nodes at a fixed rate and deletes them, while another client reads.
 //! `cargo run --release -p taktwerk --example add_nodes -- [NODES] [PER SECOND] [PER REQUEST] [ROUNDS] [THREADS]`; the defaults
 //! are 300000, 100000, 100, 3 and 1.
+//!
+//! The server has one CPU for itself. Both clients share another one, where the one that reads goes before all others
+//! (SCHED_FIFO, for which the program needs to be root) and the one that adds runs only while no other wants to (SCHED_IDLE):
+//! what it does belongs to another machine.
 
 #![allow(clippy::print_stdout)] // an example talks
 
 mod canary;
 
-use canary::{Canary, percentile, yield_to_others};
+use canary::{CPUS, Canary, Waits, be_idle, percentile, run_on};
 use core::time::Duration;
 use std::sync::Arc;
 use std::time::Instant;
@@ -58,6 +62,9 @@ async fn main() -> Result<()> {
     let (count, per_second, per_request) = (argument(1, 300_000), argument(2, 100_000), argument(3, 100));
     let (rounds, threads) = (argument(4, 3), argument(5, 1));
     let load = (count, per_request, per_second);
+    let [own, others] = CPUS;
+    // The server's threads come from this one.
+    run_on(own)?;
     let times = Arc::new(TurnTimes::default());
     let server = Server::builder().bind("127.0.0.1:0").anonymous().node_management();
     let server = server.shards(threads as usize).turn_times(Arc::clone(&times)).limits(|limits| {
@@ -67,8 +74,9 @@ async fn main() -> Result<()> {
     let running = server.build()?.spawn()?;
     // As `taktwerk serve` does.
     taktwerk_memory::free_evenly();
+    run_on(others)?;
     let canary = Canary::start(running.url());
-    yield_to_others()?;
+    be_idle()?;
     let client = Client::builder(&running.url()).unsecured().connect().await?;
     let mut ratios = Vec::new();
     for _ in 0..rounds {
@@ -84,6 +92,7 @@ async fn main() -> Result<()> {
         tokio::time::sleep(CALM).await;
         let calm = heard(&canary, "calm")?;
         times.take();
+        let mut waits = Waits::of(own)?;
         let added = paced(load, |from| {
             let nodes = (from..count.min(from + per_request)).map(one);
             async move { Ok(client.add_nodes(nodes).await?.into_iter().try_for_each(|one| one.map(drop))?) }
@@ -92,6 +101,7 @@ async fn main() -> Result<()> {
         let meanwhile = heard(&canary, "meanwhile")?;
         let Turns { count: turns, elapsed_max, cpu_max, long, .. } = times.take();
         println!("  {turns} turns; longest {elapsed_max:?}, most CPU {cpu_max:?}, {long} of more than 1 ms");
+        waits.print(own)?;
         ratios.push(meanwhile / calm);
         let deleted = paced(load, |from| {
             let ids = (from..count.min(from + per_request)).map(|at| NodeId::numeric(1, FIRST + at));

@@ -6,7 +6,8 @@
 //! neither delivered nor told as lost, or if a turn of the refresh uses more than a millisecond.
 //!
 //! The server has one CPU for itself. The clients that take events and the program that changes the alarms would be other
-//! machines, and so would the client that reads: they have another CPU, where those run only while this one does not want to
+//! machines, and so would the client that reads: they have another CPU, where the client that reads goes before all others
+//! (SCHED_FIFO, for which the program needs to be root) and those that take events run only while no other wants to
 //! (SCHED_IDLE). Otherwise they would delay the reads: the kernel lets a thread that has begun run for up to three
 //! milliseconds, however low its priority is, before one that wakes up goes on.
 
@@ -14,7 +15,7 @@
 
 mod canary;
 
-use canary::{Canary, percentile};
+use canary::{CPUS, Canary, Waits, be_idle, percentile, run_on};
 use core::time::Duration;
 use std::sync::Arc;
 use std::time::Instant;
@@ -34,64 +35,6 @@ fn argument(at: usize, default: usize) -> usize {
     std::env::args().nth(at).and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// From now on this thread, and those that it starts, run on one CPU.
-fn run_on(cpu: usize) -> Result<()> {
-    let mut cpus = rustix::thread::CpuSet::new();
-    cpus.set(cpu);
-    Ok(rustix::thread::sched_setaffinity(None, &cpus)?)
-}
-
-/// This thread, and those that it starts, run only while no other wants to.
-fn be_idle() -> Result<()> {
-    use thread_priority::{NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy};
-    let policy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
-    let native = thread_priority::thread_native_id();
-    Ok(thread_priority::set_thread_priority_and_policy(native, ThreadPriority::Min, policy)
-        .map_err(|error| format!("SCHED_IDLE is not to be had: {error}"))?)
-}
-
-/// What the server's threads and the canary waited for a CPU, and what the host took from this machine.
-#[derive(Debug, Clone, Copy, Default)]
-struct Waits {
-    delay: Duration,
-    steal: Duration,
-}
-
-impl Waits {
-    /// Of the canary, and of the threads that run on a CPU.
-    fn of(cpu: usize) -> Result<Self> {
-        let mut delay = 0;
-        for thread in std::fs::read_dir("/proc/self/task")? {
-            let thread = thread?.path();
-            // It may have ended since.
-            let read = |name: &str| std::fs::read_to_string(thread.join(name)).unwrap_or_default();
-            let status = read("status");
-            let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-            let is_on = cpus.is_some_and(|cpus| cpus.trim() == cpu.to_string());
-            if is_on || read("comm").trim() == canary::NAME {
-                delay +=
-                    read("schedstat").split(' ').nth(1).and_then(|text| text.parse().ok()).unwrap_or(0u64);
-            }
-        }
-        let stat = std::fs::read_to_string("/proc/stat")?;
-        let ticks = stat.lines().next().and_then(|all| all.split_whitespace().nth(8)?.parse::<u64>().ok());
-        Ok(Self { delay: Duration::from_nanos(delay), steal: Duration::from_millis(10 * ticks.unwrap_or(0)) })
-    }
-
-    /// Prints what has come since the last call.
-    fn print(&mut self, cpu: usize) -> Result<()> {
-        let before = core::mem::replace(self, Self::of(cpu)?);
-        println!(
-            "  server and canary waited {:?} for a CPU; the host took {:?}",
-            self.delay.saturating_sub(before.delay),
-            self.steal.saturating_sub(before.steal)
-        );
-        Ok(())
-    }
-}
-
-/// Where the server runs, and where everybody else does.
-const CPUS: [usize; 2] = [0, 1];
 /// What the canary's p99 may become, in times of the calm one.
 const CANARY_MAX: f64 = 2.0;
 

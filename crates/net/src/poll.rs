@@ -5,7 +5,7 @@
 
 use core::time::Duration;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::time::Timespec;
 use std::io;
@@ -68,6 +68,21 @@ impl Poller {
     /// Edge-triggered, for descriptors that are never read.
     pub(crate) fn add_edge(&self, fd: impl AsFd, key: u64) -> io::Result<()> {
         Ok(epoll::add(&self.epoll, fd, EventData::new_u64(key), EventFlags::IN | EventFlags::ET)?)
+    }
+
+    /// To be told once that there is something to read, until [`Self::rearm_once`]: for other instances.
+    pub(crate) fn add_once(&self, fd: impl AsFd, key: u64) -> io::Result<()> {
+        Ok(epoll::add(&self.epoll, fd, EventData::new_u64(key), EventFlags::IN | EventFlags::ONESHOT)?)
+    }
+
+    /// To be told once more, also of what has been there since.
+    pub(crate) fn rearm_once(&self, fd: impl AsFd, key: u64) -> io::Result<()> {
+        Ok(epoll::modify(&self.epoll, fd, EventData::new_u64(key), EventFlags::IN | EventFlags::ONESHOT)?)
+    }
+
+    /// The instance itself, for another one.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
     }
 
     pub(crate) fn modify(&self, fd: impl AsFd, key: u64, interest: Interest) -> io::Result<()> {

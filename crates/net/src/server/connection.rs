@@ -1,5 +1,6 @@
 //! A shard's connections as the driver sees them.
 
+use super::coalesced::Place;
 use crate::capture::CaptureStream;
 use crate::poll::{Interest, Poller};
 use rustix::fd::OwnedFd;
@@ -18,6 +19,8 @@ pub(super) struct Connection<I> {
     pub(super) tail: Vec<u8>,
     /// Bytes wait in [`Self::tail`] because the core wants none at the moment, not because a chunk is incomplete.
     pub(super) paused: bool,
+    /// With which epoll instance it is registered.
+    pub(super) place: Place,
     /// Records it.
     pub(super) stream: Option<Box<CaptureStream>>,
 }
@@ -76,7 +79,16 @@ impl<I: Copy> Connections<I> {
         }
         if let Some(place) = self.places.get_mut(index) {
             debug_assert!(place.is_none(), "two connections with one number");
-            *place = Some(Connection { id, fd, epoch, interest, tail, paused: false, stream: None });
+            *place = Some(Connection {
+                id,
+                fd,
+                epoch,
+                interest,
+                tail,
+                paused: false,
+                place: Place::default(),
+                stream: None,
+            });
             self.len += 1;
         }
         key(index, epoch)

@@ -55,6 +55,11 @@ pub(crate) trait Core: Send + 'static {
     fn writable(&mut self, id: Self::Id);
     /// Whether bytes are wanted now.
     fn wants_read(&self, id: Self::Id) -> bool;
+    /// Whether what the connection says next may wait a moment, because it will not be answered at once.
+    fn may_wait(&self, id: Self::Id, now: Now) -> bool {
+        let _ = (id, now);
+        false
+    }
     /// A connection that is to be closed: all it had to say was sent. The core has forgotten it already.
     fn poll_close(&mut self) -> Option<Self::Id>;
     /// Work for another thread.

@@ -1,6 +1,7 @@
 //! The server's threads: one per shard, each with its own epoll.
 //!
 //! - `turn`: the event loop; `connection`: sockets and partial chunks; `accept`: listening and balancing;
+//! - `coalesced`: connections that wake a shard together;
 //! - `mailbox`: what other threads tell a shard; `effects`: slow work elsewhere;
 //! - `core`: what the loop asks of the state machine, and `shard`: the real one; [`options`]: busy polling, pinning;
 //! - [`audit`]: where audit records go;
@@ -9,6 +10,7 @@
 
 mod accept;
 pub mod audit;
+mod coalesced;
 mod connection;
 mod core;
 mod effects;

@@ -72,6 +72,10 @@ impl Core for Shard {
         Self::wants_read(self, id)
     }
     #[inline]
+    fn may_wait(&self, id: ConnectionId, now: Now) -> bool {
+        Self::may_wait(self, id, now.instant)
+    }
+    #[inline]
     fn poll_close(&mut self) -> Option<ConnectionId> {
         Self::poll_close(self)
     }

@@ -4,6 +4,7 @@ use super::core::Core;
 use super::{ServerOptions, Threads};
 use crate::socket::{Listener, SocketOptions};
 use core::net::SocketAddr;
+use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{Read, Write};
@@ -39,6 +40,8 @@ struct Echo {
     resume_at: Option<Instant>,
     /// Tells the test that the loop is held, and waits until it may go on.
     hold: Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>,
+    /// What the core says of what may wait.
+    may_wait: Arc<AtomicBool>,
     /// Which connections' bytes came in which order, and how many were used.
     log: Arc<Mutex<Vec<(usize, usize)>>>,
 }
@@ -142,6 +145,9 @@ impl Core for Echo {
     }
     fn wants_read(&self, id: usize) -> bool {
         self.connections.get(&id).is_some_and(|peer| !peer.is_paused && !peer.is_full)
+    }
+    fn may_wait(&self, _: usize, _: Now) -> bool {
+        self.may_wait.load(Ordering::Relaxed)
     }
     fn poll_close(&mut self) -> Option<usize> {
         let id = self.close.pop_front()?;
@@ -428,6 +434,46 @@ fn busy_polling_answers_and_goes_to_sleep() {
         }
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Clients that come together wake the shard together; all of them are answered, also while they change between those that
+/// may wait and those that may not, move to another shard, are closed, or go.
+#[test]
+fn connections_that_may_wait_are_answered_all_the_same() {
+    const COUNT: usize = 40;
+    let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), 1024).unwrap();
+    let may_wait = Arc::new(AtomicBool::new(true));
+    let core = |shard| Echo { shard, shards: 2, may_wait: Arc::clone(&may_wait), ..Echo::default() };
+    let mut threads =
+        Threads::start(vec![core(0), core(1)], vec![listener], ServerOptions::default(), |_, _| {}).unwrap();
+    let address = threads.addresses()[0];
+    let mut streams: Vec<TcpStream> = (0..COUNT).map(|_| connect(address)).collect();
+    let message = [frame(3), frame(MOVE), frame(4)].concat();
+    for round in 0..30 {
+        may_wait.store(round % 10 < 7, Ordering::Relaxed);
+        for stream in &mut streams {
+            stream.write_all(if round % 6 == 5 { &message } else { &message[..4] }).unwrap();
+        }
+        for stream in &mut streams {
+            expect(stream, if round % 6 == 5 { &message } else { &message[..4] });
+        }
+    }
+    may_wait.store(true, Ordering::Relaxed);
+    for _ in 0..5 {
+        // Alone, one after the other.
+        for stream in streams.iter_mut().take(12) {
+            stream.write_all(&frame(1)).unwrap();
+            expect(stream, &frame(1));
+        }
+    }
+    drop(streams.split_off(COUNT / 2));
+    wait_until("half of them are gone", || threads.connections() == COUNT / 2);
+    for stream in &mut streams {
+        stream.write_all(&frame(CLOSE)).unwrap();
+        expect(stream, &frame(CLOSE));
+    }
+    wait_until("all are gone", || threads.connections() == 0);
+    threads.stop(Duration::ZERO);
 }
 
 #[test]

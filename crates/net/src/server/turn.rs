@@ -5,6 +5,7 @@
 //! send.
 
 use super::accept::Acceptor;
+use super::coalesced::Coalesced;
 use super::connection::Connections;
 use super::core::Core;
 use super::effects::Effects;
@@ -12,7 +13,7 @@ use super::mailbox::{Mail, Mailbox};
 use super::options::ServerOptions;
 use super::turn_times::TurnTimes;
 use crate::clock::{Clock, monotonic};
-use crate::poll::{Interest, Poller};
+use crate::poll::{Interest, Poller, Ready};
 use crate::recv::{Read, read, read_behind};
 use crate::socket::{Sent, addresses, send_some};
 use core::net::SocketAddr;
@@ -26,6 +27,8 @@ use taktwerk_types::Instant;
 
 /// Key of the waker.
 const WAKER: u64 = u64::MAX;
+/// Key of the connections that may wait.
+const COALESCED: u64 = u64::MAX - 1;
 /// Key of the first listener. Connections' keys stay below: their epochs would have to count to 2^32 first.
 const LISTENERS: u64 = u64::MAX - 1024;
 /// Bytes that a turn reads of all connections together, shared out among those that have some: clients that ask without
@@ -63,6 +66,7 @@ pub(super) struct Loop<C: Core> {
     mailbox: Arc<Mailbox<C>>,
     acceptor: Option<Acceptor>,
     connections: Connections<C::Id>,
+    coalesced: Coalesced,
     effects: Effects<C>,
     buffer: Vec<u8>,
     mail: Vec<Mail<C>>,
@@ -84,6 +88,7 @@ impl<C: Core> Loop<C> {
         if let Some(acceptor) = &acceptor {
             acceptor.register(&poller, LISTENERS)?;
         }
+        let coalesced = Coalesced::new(&poller, COALESCED)?;
         let buffer = vec![0; options.receive_buffer_len.max(8 << 10)];
         Ok(Self {
             core,
@@ -95,6 +100,7 @@ impl<C: Core> Loop<C> {
             mailbox,
             acceptor,
             connections: Connections::new(),
+            coalesced,
             effects,
             buffer,
             mail: Vec::new(),
@@ -120,18 +126,17 @@ impl<C: Core> Loop<C> {
             let share = share(self.poller.len());
             for at in 0..self.poller.len() {
                 let Some(event) = self.poller.get(at) else { break };
-                if event.key < LISTENERS {
-                    if let Some(index) = self.connections.index_of(event.key) {
-                        if event.write {
-                            self.write_ready(index, now);
-                        }
-                        if event.read {
-                            self.read_ready(index, event.broken, share, now);
-                        }
-                    }
-                } else if event.key != WAKER {
-                    self.accept((event.key - LISTENERS) as usize, now);
+                match event.key {
+                    WAKER => {}
+                    COALESCED => self.coalesced.has_woken(now.instant),
+                    LISTENERS.. => self.accept((event.key - LISTENERS) as usize, now),
+                    _ => self.ready(event, share, now),
                 }
+            }
+            let is_due = self.core.poll_timeout().is_some_and(|(deadline, _)| deadline <= now.instant);
+            // Requests that have come are there when their subscriptions publish.
+            if self.coalesced.deadline().is_some_and(|at| is_due || at <= now.instant) {
+                self.take_coalesced(now)?;
             }
             if self.core.poll_timeout().is_some_and(|(deadline, _)| deadline <= now.instant) {
                 self.core.timer(now);
@@ -155,6 +160,42 @@ impl<C: Core> Loop<C> {
         }
     }
 
+    /// A connection can be read or written.
+    fn ready(&mut self, event: Ready, share: usize, now: Now) {
+        let Some(index) = self.connections.index_of(event.key) else { return };
+        if event.write {
+            self.write_ready(index, now);
+        }
+        if event.read {
+            self.read_ready(index, event.broken, share, now);
+        }
+    }
+
+    /// Reads the connections that may wait.
+    fn take_coalesced(&mut self, now: Now) -> io::Result<()> {
+        self.coalesced.look(&self.poller, now.instant)?;
+        let share = share(self.coalesced.len());
+        for at in 0..self.coalesced.len() {
+            let Some(event) = self.coalesced.get(at) else { break };
+            self.ready(event, share, now);
+        }
+        self.coalesced.looked(&self.poller)
+    }
+
+    /// Registers a connection where it belongs now.
+    fn place(&mut self, index: usize, now: Now) {
+        // Who polls wants no delay.
+        if !self.options.busy_poll.is_zero() {
+            return;
+        }
+        let Some(key) = self.connections.key(index) else { return };
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        let may_wait = self.core.may_wait(connection.id, now);
+        if let Err(error) = self.coalesced.place(connection, key, may_wait, &self.poller) {
+            tracing::error!(%error, "epoll refuses a change");
+        }
+    }
+
     fn now(&mut self) -> Now {
         let (instant, utc) = self.clock.read();
         Now { instant, utc }
@@ -167,6 +208,7 @@ impl<C: Core> Loop<C> {
             self.core.poll_timeout().map(|(deadline, _)| deadline),
             self.stop_at,
             self.acceptor.as_ref().and_then(Acceptor::deadline),
+            self.coalesced.deadline(),
         ];
         let deadline = deadline.into_iter().flatten().min();
         if self.has_resumable() {
@@ -346,7 +388,11 @@ impl<C: Core> Loop<C> {
         // Before anything is sent: if the core stopped for what it had to send, it wants bytes again as soon as that is
         // out, and what it left would wait for the client to say something else.
         self.note_pause(index);
+        if let Some(connection) = self.connections.get_mut(index) {
+            self.coalesced.heard(&mut connection.place);
+        }
         self.flush(now);
+        self.place(index, now);
         self.update_interest(index);
     }
 
@@ -443,6 +489,7 @@ impl<C: Core> Loop<C> {
         }
         if count > 0 {
             self.core.sent(id, count);
+            self.coalesced.sent(&mut connection.place);
         }
         let write = count < len;
         if write {
@@ -451,6 +498,7 @@ impl<C: Core> Loop<C> {
         if write != connection.interest().write {
             let interest = Interest { write, ..connection.interest() };
             self.set_interest(index, interest);
+            self.place(index, now);
         }
     }
 
@@ -466,7 +514,8 @@ impl<C: Core> Loop<C> {
     fn set_interest(&mut self, index: usize, interest: Interest) {
         let key = self.connections.key(index);
         if let (Some(key), Some(connection)) = (key, self.connections.get_mut(index)) {
-            connection.set_interest(interest, &self.poller, key);
+            let poller = self.coalesced.poller(&self.poller, connection.place);
+            connection.set_interest(interest, poller, key);
         }
     }
 
@@ -474,7 +523,8 @@ impl<C: Core> Loop<C> {
 
     /// The peer is gone, or nothing can be sent to it.
     fn drop_connection(&mut self, index: usize, error: Option<Errno>, now: Now) {
-        if let Some(connection) = self.connections.remove(index) {
+        if let Some(mut connection) = self.connections.remove(index) {
+            self.coalesced.heard(&mut connection.place);
             match error {
                 Some(error) => tracing::debug!(%error, "connection broken"),
                 None => tracing::debug!("connection ended by the client"),
@@ -487,7 +537,8 @@ impl<C: Core> Loop<C> {
 
     /// The core has said its last word.
     fn finish(&mut self, index: usize) {
-        if let Some(connection) = self.connections.remove(index) {
+        if let Some(mut connection) = self.connections.remove(index) {
+            self.coalesced.heard(&mut connection.place);
             self.mailbox.remove_connection();
             tracing::debug!("connection ended by the server");
             connection.finish();
@@ -498,9 +549,10 @@ impl<C: Core> Loop<C> {
         let index = C::index(id);
         let Some(mailbox) = self.mailboxes.get(shard) else { return };
         let Some(state) = self.core.export(id, now) else { return };
-        let Some(connection) = self.connections.remove(index) else { return };
+        let Some(mut connection) = self.connections.remove(index) else { return };
+        self.coalesced.heard(&mut connection.place);
         // Without this the old loop would hear of a descriptor that lives on in the other.
-        let _ = self.poller.remove(&connection.fd);
+        let _ = self.coalesced.poller(&self.poller, connection.place).remove(&connection.fd);
         self.mailbox.remove_connection();
         mailbox.add_connection();
         mailbox.post(Mail::Moved { fd: connection.fd, state, tail: connection.tail });

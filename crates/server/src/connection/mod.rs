@@ -55,6 +55,8 @@ pub(crate) struct Connection {
     pub(crate) address: Option<IpAddr>,
     /// When bytes came last.
     pub(crate) heard: Instant,
+    /// When it was sent a request last that was not a Publish request, or one that was answered at once.
+    pub(crate) asked: Instant,
     /// What is kept for it; below the account of its address.
     pub(crate) account: Arc<Account>,
     /// For the connection itself.
@@ -101,6 +103,7 @@ impl Connection {
         let account = address_account.child(Level::Connection, usize::MAX);
         Self {
             _base: account.charge_anyway(Category::Connections, cost::CONNECTION),
+            asked: now,
             incomplete: account.nothing(Category::IncompleteMessages),
             unsent: account.nothing(Category::UnsentMessages),
             backlog: account.nothing(Category::Requests),

@@ -56,11 +56,15 @@ use crate::slab::Slab;
 use crate::subscription::Engine;
 use crate::work::Work;
 use core::net::IpAddr;
+use core::time::Duration;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use taktwerk_channel::Channel;
 use taktwerk_crypto::{Entropy, MessageSecurityMode};
 use taktwerk_types::{Instant, StatusCode};
+
+/// How long a client has sent nothing but Publish requests before they may wait a moment.
+const WAITS_AFTER: Duration = Duration::from_secs(1);
 
 /// What the application asks of a running shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -475,6 +479,17 @@ impl Shard {
                 && !connection.is_moving
                 && connection.unsent_len() <= budget
                 && self.turns.accepts(id)
+        })
+    }
+
+    /// Whether what the connection's client says next may wait a moment: for a while it has sent nothing but Publish requests
+    /// that waited for notifications, so its next one will probably wait, too. (A request that is answered at once must not:
+    /// its client has notifications to come for which it asks one message after the other.)
+    #[must_use]
+    #[inline]
+    pub fn may_wait(&self, id: ConnectionId, now: Instant) -> bool {
+        self.connections.get(id.0).is_some_and(|connection| {
+            now.since(connection.asked) >= WAITS_AFTER && connection.blocked_since.is_none()
         })
     }
 

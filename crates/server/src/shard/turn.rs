@@ -24,7 +24,8 @@ use core::time::Duration;
 use std::sync::Arc;
 use taktwerk_channel::{Event, Received};
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
-use taktwerk_types::{Instant, StatusCode};
+use taktwerk_schema::PublishRequest;
+use taktwerk_types::{Instant, StatusCode, Structure};
 
 /// Sessions, requests and connections that one timer call looks at, of each.
 const LOOKS_PER_TIMER: usize = 64;
@@ -270,6 +271,7 @@ impl Shard {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         connection.ensure_buffer(&mut self.output.buffers);
         let units = connection.allowance;
+        let unsent = connection.unsent_len();
         let span = connection.spans.service(request_id);
         // The response is written behind what waits to be sent, or aside if other responses may come before it.
         let (mut out, start) = if alone {
@@ -299,6 +301,12 @@ impl Shard {
         self.spend(id, units - after);
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         let answered = matches!(outcome, Outcome::Answered);
+        let waits = service.request == PublishRequest::BINARY_ENCODING_ID
+            && matches!(outcome, Outcome::Deferred)
+            && connection.unsent_len() == unsent;
+        if !waits {
+            connection.asked = now.instant;
+        }
         if answered && let Some(start) = start {
             debug_assert!(connection.out.is_empty(), "the service did not answer alone");
             connection.out = out;

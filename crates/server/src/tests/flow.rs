@@ -294,3 +294,40 @@ fn a_connection_moves_to_the_shard_of_its_session() {
     client.token = NodeId::opaque(0, bytes);
     assert_eq!(client.activate(&mut server).unwrap_err(), StatusCode::BAD_SESSION_ID_INVALID);
 }
+
+#[test]
+fn only_clients_that_send_publish_requests_that_wait_may_be_heard_a_moment_later() {
+    let mut server = Server::new();
+    let id = NodeId::numeric(1, 1);
+    add(&server, variable(1, BuiltInType::Double, 1.0));
+    let mut client = server.session();
+    subscribe(&mut client, &mut server, id.clone());
+    for _ in 0..4 {
+        publish(&mut client, &mut server);
+    }
+    let may_wait =
+        |server: &Server, client: &Client| server.shard.may_wait(client.connection, server.now.instant);
+    assert!(!may_wait(&server, &client), "it has just connected");
+    server.pass(Duration::from_millis(1_100));
+    publish(&mut client, &mut server);
+    assert!(may_wait(&server, &client));
+    let read = ReadRequest {
+        request_header: client.header(),
+        nodes_to_read: vec![ReadValueId { node_id: id.clone(), attribute_id: 13, ..Default::default() }],
+        ..Default::default()
+    };
+    client.call(&mut server, &read).unwrap();
+    assert!(!may_wait(&server, &client), "it reads");
+    server.pass(Duration::from_millis(1_100));
+    assert!(may_wait(&server, &client));
+    // All requests are used up, and a value is left: the next request is answered at once.
+    for number in 0..8 {
+        server.space.variable(&id).unwrap().set_at(f64::from(number), server.now.utc);
+        server.pass(Duration::from_millis(100));
+    }
+    client.drain(&mut server);
+    client.responses.clear();
+    publish(&mut client, &mut server);
+    assert_eq!(client.responses.len(), 1);
+    assert!(!may_wait(&server, &client), "it has fallen behind");
+}

@@ -6,7 +6,7 @@
 //!
 //! - [`model`]: what an event says, and where it can be seen; [`field`]: names of fields;
 //! - [`filter`]: EventFilters, checked and compiled; [`bus`]: from those who raise events to the shards;
-//! - [`queue`]: events that wait for their client; [`ModelChangeEvents`]: how much is told of changed nodes.
+//! - [`queue`]: events that wait for their client, and [`written`]: what those with equal filters share; [`ModelChangeEvents`]: how much is told of changed nodes.
 //!
 //! Where in the address space an event can be seen is found in `space/events.rs`, what items do with it in
 //! `subscription/events.rs`.
@@ -17,6 +17,7 @@ pub(crate) mod filter;
 pub mod model;
 pub(crate) mod queue;
 mod verbosity;
+pub(crate) mod written;
 
 pub use bus::EventBus;
 pub use field::FieldName;

@@ -2,41 +2,22 @@
 
 use super::filter::EventFilter;
 use super::model::Event;
-use crate::account::{Account, Category, Charge, allocation};
+use super::written::{Part, Written};
+use crate::account::{Account, Category, Charge};
 use crate::durable::marks::Marks;
 use crate::durable::record::{begin_queue, end_queue};
 use crate::history::event::encode_event;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use taktwerk_types::Encode;
 
-/// An event that waits.
+/// Events that wait.
 #[derive(Debug, Clone)]
 pub(crate) enum Waiting {
     /// Its fields are written when the message is.
     Event(Arc<Event>),
-    /// Its fields are written already, for all items with the same filter.
-    Written(Arc<Written>),
-}
-
-/// An event with the fields that a filter selects, as in an EventFieldList.
-#[derive(Debug)]
-pub(crate) struct Written {
-    event: Arc<Event>,
-    /// The filter's number.
-    filter: u64,
-    fields: Box<[u8]>,
-    size: usize,
-}
-
-impl Written {
-    /// Writes the fields that a filter selects.
-    pub(crate) fn new(event: &Arc<Event>, filter: &EventFilter) -> Self {
-        let mut fields = Vec::with_capacity(128);
-        filter.encode_fields(event, &mut fields);
-        let fields = fields.into_boxed_slice();
-        let size = event.size() + allocation(fields.len()) + allocation(size_of::<Self>() + 16);
-        Self { event: Arc::clone(event), filter: filter.number(), fields, size }
-    }
+    /// Their fields are written already, for all items with the same filter.
+    Written(Part),
 }
 
 /// What writing events costs.
@@ -50,35 +31,38 @@ pub(crate) mod weight {
 }
 
 impl Waiting {
-    /// The event.
-    pub(crate) fn event(&self) -> &Arc<Event> {
-        match self {
-            Self::Event(event) => event,
-            Self::Written(written) => &written.event,
-        }
+    /// The events.
+    fn events(&self) -> impl Iterator<Item = &Arc<Event>> {
+        let (one, some) = match self {
+            Self::Event(event) => (Some(event), None),
+            Self::Written(part) => (None, Some(part.events())),
+        };
+        one.into_iter().chain(some.into_iter().flatten())
+    }
+}
+
+/// What a message has room for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    /// Events.
+    pub(crate) count: u32,
+    /// Their [`weight`].
+    pub(crate) weight: u32,
+    /// The message is full when it has so many bytes.
+    pub(crate) len_max: usize,
+}
+
+impl Room {
+    /// Whether an event may be added.
+    pub(crate) fn has_some(&self, out: &[u8]) -> bool {
+        self.count > 0 && self.weight > 0 && out.len() < self.len_max
     }
 
-    /// Bytes of memory that it takes.
-    fn size(&self) -> usize {
-        match self {
-            Self::Event(event) => event.size(),
-            Self::Written(written) => written.size,
-        }
-    }
-
-    /// Appends the fields that a filter selects, as in an EventFieldList. Returns the [`weight`] of it.
-    pub(crate) fn encode(&self, filter: &EventFilter, out: &mut Vec<u8>) -> u32 {
-        match self {
-            // The item's filter may have been modified since.
-            Self::Written(written) if written.filter == filter.number() => {
-                out.extend_from_slice(&written.fields);
-                if Arc::strong_count(written) > 1 { weight::COPIED } else { weight::LAST }
-            }
-            _ => {
-                filter.encode_fields(self.event(), out);
-                weight::ALONE
-            }
-        }
+    /// Events were added that weigh so much each.
+    fn spend(&mut self, count: usize, weight: u32) {
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        self.count = self.count.saturating_sub(count);
+        self.weight = self.weight.saturating_sub(count.saturating_mul(weight));
     }
 }
 
@@ -86,7 +70,7 @@ impl Waiting {
 #[derive(Debug, Clone)]
 pub(crate) enum Next {
     /// An event.
-    Event(Waiting),
+    Event(Arc<Event>),
     /// That events were lost here: an EventQueueOverflowEventType.
     Overflow,
 }
@@ -96,6 +80,8 @@ pub(crate) enum Next {
 #[derive(Debug)]
 pub(crate) struct EventQueue {
     events: VecDeque<Waiting>,
+    /// How many they are.
+    len: usize,
     size: usize,
     discard_oldest: bool,
     /// Events were lost, and the client was not told.
@@ -120,6 +106,7 @@ impl EventQueue {
         let charge = account.nothing(Category::QueuedValues);
         Self {
             events: VecDeque::new(),
+            len: 0,
             size: size.max(1) as usize,
             discard_oldest,
             has_lost: false,
@@ -148,20 +135,19 @@ impl EventQueue {
         max: usize,
         out: &mut Vec<u8>,
     ) -> Option<(usize, bool)> {
-        let Self { events, has_lost, marks, .. } = self;
+        let Self { events, len, has_lost, marks, .. } = self;
         let marks = marks.as_mut()?;
         let (first, from) = marks.take_change()?;
         let at = begin_queue(true, item, (first, from, *has_lost), out);
         let known = usize::try_from(from - first).unwrap_or(usize::MAX);
         let mut written = 0;
-        for waiting in events.iter().skip(known).take(max) {
-            let event = waiting.event();
+        for event in events.iter().flat_map(Waiting::events).skip(known).take(max) {
             let fields = event.fields().map(|(name, value)| (name.path(), value));
             encode_event(event.condition_id(), fields, out);
             written += 1;
         }
         end_queue(at, u32::try_from(written).unwrap_or(u32::MAX), out);
-        let is_left = known + written < events.len();
+        let is_left = known + written < *len;
         marks.written(written as u64, is_left);
         Some((written, is_left))
     }
@@ -173,18 +159,35 @@ impl EventQueue {
 
     /// How many events it takes until one is lost.
     pub(crate) fn room(&self) -> usize {
-        self.size.saturating_sub(self.events.len())
+        self.size.saturating_sub(self.len)
     }
 
     /// How many events wait.
     pub(crate) fn len(&self) -> usize {
-        self.events.len()
+        self.len
     }
 
     /// Adds an event. Returns whether one was lost.
-    pub(crate) fn push(&mut self, event: Waiting) -> bool {
+    pub(crate) fn push(&mut self, event: Arc<Event>) -> bool {
+        let size = event.size();
+        self.add(size, |events| events.push_back(Waiting::Event(event)))
+    }
+
+    /// Adds an event that is written already. Returns whether one was lost.
+    pub(crate) fn push_written(&mut self, written: &Arc<Written>, at: usize) -> bool {
+        self.add(written.size(at), |events| {
+            if let Some(Waiting::Written(part)) = events.back_mut()
+                && part.extend(written, at)
+            {
+                return;
+            }
+            events.push_back(Waiting::Written(Part::new(written, at)));
+        })
+    }
+
+    fn add(&mut self, size: usize, push: impl FnOnce(&mut VecDeque<Waiting>)) -> bool {
         let mut lost = false;
-        if self.events.len() >= self.size {
+        if self.len >= self.size {
             lost = true;
             if !self.discard_oldest {
                 self.note_lost();
@@ -192,7 +195,7 @@ impl EventQueue {
             }
             self.drop_oldest();
         }
-        let bytes = event.size() + PLACE;
+        let bytes = size + PLACE;
         while !self.charge_for(self.bytes + bytes) {
             lost = true;
             // The account has no room. Without the older ones there may be some.
@@ -203,7 +206,8 @@ impl EventQueue {
             self.drop_oldest();
         }
         self.bytes += bytes;
-        self.events.push_back(event);
+        self.len += 1;
+        push(&mut self.events);
         self.changed(Marks::pushed);
         self.has_lost |= lost;
         lost
@@ -223,19 +227,46 @@ impl EventQueue {
     }
 
     fn drop_oldest(&mut self) {
-        if let Some(event) = self.events.pop_front() {
-            self.give_back(&event);
+        if self.take_oldest().is_some() {
             self.changed(|marks| marks.popped_front(1));
         }
     }
 
-    fn give_back(&mut self, event: &Waiting) {
+    fn take_oldest(&mut self) -> Option<Arc<Event>> {
+        let (event, size) = match self.events.front_mut()? {
+            Waiting::Event(event) => (Arc::clone(event), event.size()),
+            Waiting::Written(part) => part.pop_front()?,
+        };
+        self.taken(1, size, VecDeque::front, VecDeque::pop_front);
+        Some(event)
+    }
+
+    /// Events were taken from one end: the last of its entry takes that away.
+    fn taken(
+        &mut self,
+        count: usize,
+        size: usize,
+        end: fn(&VecDeque<Waiting>) -> Option<&Waiting>,
+        pop: fn(&mut VecDeque<Waiting>) -> Option<Waiting>,
+    ) {
+        let is_last = match end(&self.events) {
+            Some(Waiting::Written(part)) => part.len() == 0,
+            _ => true,
+        };
+        if is_last {
+            pop(&mut self.events);
+        }
+        self.len = self.len.saturating_sub(count);
+        self.give_back(size + count * PLACE);
+    }
+
+    fn give_back(&mut self, bytes: usize) {
         // The charge of the places goes with the events; so must their memory. Half as much again is left, so that each place
         // is moved seldom.
         if self.events.capacity() > PLACES_KEPT.max(4 * self.events.len()) {
             self.events.shrink_to(PLACES_KEPT.max(2 * self.events.len()));
         }
-        self.bytes = self.bytes.saturating_sub(event.size() + PLACE);
+        self.bytes = self.bytes.saturating_sub(bytes);
         if self.bytes == 0 || self.charge.amount() - self.bytes.min(self.charge.amount()) > 2 * AHEAD_MAX {
             self.charge.resize_anyway(self.bytes);
         }
@@ -248,15 +279,47 @@ impl EventQueue {
             self.changed(Marks::pushed);
             return Some(Next::Overflow);
         }
-        let event = self.events.pop_front()?;
-        self.give_back(&event);
+        let event = self.take_oldest()?;
         self.changed(|marks| marks.popped_front(1));
         Some(Next::Event(event))
     }
 
+    /// Appends the next events as EventFieldLists (Part 4 §7.25.3), as many as there is room for. `overflow` makes the event
+    /// that says that others were lost.
+    pub(crate) fn encode(
+        &mut self,
+        client_handle: u32,
+        filter: &EventFilter,
+        room: &mut Room,
+        out: &mut Vec<u8>,
+        overflow: impl Fn() -> Event,
+    ) {
+        while room.has_some(out) {
+            let is_next = !(self.has_lost && self.discard_oldest);
+            if let Some(Waiting::Written(part)) = self.events.front_mut().filter(|_| is_next)
+                && part.is_of(filter.number())
+            {
+                let weight = if part.is_shared() { weight::COPIED } else { weight::LAST };
+                let count = room.count.min(room.weight.div_ceil(weight)) as usize;
+                let (count, size) = part.encode(client_handle, count, room.len_max, out);
+                room.spend(count, weight);
+                self.taken(count, size, VecDeque::front, VecDeque::pop_front);
+                self.changed(|marks| marks.popped_front(count));
+                continue;
+            }
+            let Some(next) = self.pop() else { return };
+            client_handle.encode(out);
+            match next {
+                Next::Event(event) => filter.encode_fields(&event, out),
+                Next::Overflow => filter.encode_fields(&overflow(), out),
+            }
+            room.spend(1, weight::ALONE);
+        }
+    }
+
     /// Deletes everything.
     pub(crate) fn clear(&mut self) {
-        let len = self.events.len();
+        let len = core::mem::take(&mut self.len);
         self.changed(|marks| marks.popped_front(len));
         self.events = VecDeque::new();
         self.has_lost = false;
@@ -266,10 +329,15 @@ impl EventQueue {
 
     /// Deletes the events that the client may not see.
     pub(crate) fn retain(&mut self, mut may_see: impl FnMut(&Event) -> bool) {
-        self.events.retain(|event| may_see(event.event()));
-        self.events.shrink_to(PLACES_KEPT.max(2 * self.events.len()));
+        if self.events.iter().flat_map(Waiting::events).all(|event| may_see(event)) {
+            return;
+        }
+        let events = core::mem::take(&mut self.events);
+        let left = events.iter().flat_map(Waiting::events).filter(|event| may_see(event));
+        self.events = left.map(|event| Waiting::Event(Arc::clone(event))).collect();
         self.changed(Marks::replaced);
-        self.bytes = self.events.iter().map(|event| event.size() + PLACE).sum();
+        self.len = self.events.len();
+        self.bytes = self.events.iter().flat_map(Waiting::events).map(|event| event.size() + PLACE).sum();
         self.charge.resize_anyway(self.bytes);
     }
 
@@ -277,15 +345,20 @@ impl EventQueue {
     pub(crate) fn modify(&mut self, size: u32, discard_oldest: bool) -> bool {
         (self.size, self.discard_oldest) = (size.max(1) as usize, discard_oldest);
         let mut lost = false;
-        while self.events.len() > self.size {
+        while self.len > self.size {
             lost = true;
             if discard_oldest {
                 self.drop_oldest();
-            } else if let Some(event) = self.events.pop_back() {
-                self.give_back(&event);
-                let len = self.events.len();
-                self.changed(|marks| marks.popped_back(len));
+                continue;
             }
+            let size = match self.events.back_mut() {
+                Some(Waiting::Event(event)) => event.size(),
+                Some(Waiting::Written(part)) => part.pop_back(),
+                None => break,
+            };
+            self.taken(1, size, VecDeque::back, VecDeque::pop_back);
+            let len = self.len;
+            self.changed(|marks| marks.popped_back(len));
         }
         self.has_lost |= lost;
         lost
@@ -300,17 +373,17 @@ mod tests {
     use crate::event::FieldName;
     use taktwerk_types::{ByteString, NodeId, UtcTime, Variant};
 
-    fn event(severity: u16) -> Waiting {
+    fn event(severity: u16) -> Arc<Event> {
         let new = NewEvent::new(NodeId::numeric(0, 2041), NodeId::NULL).severity(severity);
         let event = Event::new(new, Placed::default(), || ByteString::from(vec![0; 16]), UtcTime::NULL);
-        Waiting::Event(Arc::new(event))
+        Arc::new(event)
     }
 
     fn all(queue: &mut EventQueue) -> Vec<u16> {
         core::iter::from_fn(|| queue.pop())
             .map(|next| match next {
                 Next::Overflow => 0,
-                Next::Event(waiting) => match waiting.event().get(&FieldName::severity()) {
+                Next::Event(event) => match event.get(&FieldName::severity()) {
                     Some(Variant::UInt16(severity)) => *severity,
                     other => panic!("{other:?}"),
                 },
@@ -382,5 +455,91 @@ mod tests {
         queue.push(event(1));
         queue.clear();
         assert!(queue.is_empty() && account.bytes() == 0);
+    }
+
+    /// Events that are written for several items, and others, come and go like those of a queue that keeps each by itself.
+    #[test]
+    fn events_that_are_kept_together_are_lost_and_taken_one_by_one() {
+        for seed in 1..200u64 {
+            let mut random = seed;
+            let mut next = |below: u64| {
+                random =
+                    random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (random >> 33) % below
+            };
+            let account = Account::server(Maxima::bytes(usize::MAX));
+            let (mut size, mut discard_oldest) = (1 + next(20) as usize, seed % 2 == 0);
+            let mut queue = EventQueue::new(&account, size as u32, discard_oldest);
+            let (mut model, mut has_lost, mut number) = (VecDeque::<u16>::new(), false, 0);
+            let lose = |model: &mut VecDeque<u16>, has_lost: &mut bool, size: usize, oldest: bool| {
+                while model.len() > size {
+                    if oldest {
+                        model.pop_front()
+                    } else {
+                        model.pop_back()
+                    };
+                    *has_lost = true;
+                }
+            };
+            for _ in 0..60 {
+                match next(6) {
+                    0 => {
+                        number += 1;
+                        model.push_back(number);
+                        queue.push(event(number));
+                    }
+                    1 | 2 => {
+                        let mut written = Written::new(1);
+                        let count = 1 + next(6) as usize;
+                        let numbers: Vec<u16> = (1..=count as u16).map(|at| number + at).collect();
+                        number += count as u16;
+                        for number in &numbers {
+                            written.push(&event(*number), |out| number.encode(out));
+                        }
+                        let written = written.finish();
+                        for (at, number) in numbers.iter().enumerate().filter(|_| next(4) > 0) {
+                            model.push_back(*number);
+                            queue.push_written(&written, at);
+                            lose(&mut model, &mut has_lost, size, discard_oldest);
+                        }
+                    }
+                    3 => {
+                        size = 1 + next(20) as usize;
+                        discard_oldest = next(2) == 0;
+                        queue.modify(size as u32, discard_oldest);
+                    }
+                    4 if next(4) == 0 => {
+                        let odd = next(2) as u16;
+                        model.retain(|number| number % 2 == odd);
+                        let severity = |event: &Event| match event.get(&FieldName::severity()) {
+                            Some(Variant::UInt16(severity)) => *severity,
+                            other => panic!("{other:?}"),
+                        };
+                        queue.retain(|event| severity(event) % 2 == odd);
+                    }
+                    _ => {
+                        let overflow_first = has_lost && (discard_oldest || model.is_empty());
+                        let expected = if overflow_first { Some(0) } else { model.pop_front() };
+                        has_lost &= !overflow_first;
+                        let mut one = Vec::new();
+                        if let Some(next) = queue.pop() {
+                            one.push(match next {
+                                Next::Overflow => 0,
+                                Next::Event(event) => match event.get(&FieldName::severity()) {
+                                    Some(Variant::UInt16(severity)) => *severity,
+                                    other => panic!("{other:?}"),
+                                },
+                            });
+                        }
+                        assert_eq!(one.first().copied(), expected, "seed {seed}");
+                    }
+                }
+                lose(&mut model, &mut has_lost, size, discard_oldest);
+                assert_eq!((queue.len(), queue.room()), (model.len(), size - model.len()), "seed {seed}");
+                assert_eq!(queue.is_empty(), model.is_empty() && !has_lost);
+            }
+            queue.clear();
+            assert!(queue.is_empty() && account.bytes() == 0);
+        }
     }
 }

@@ -24,7 +24,6 @@ use crate::durable::saved::{Saved, SavedQueue};
 use crate::durable::work::{Batch, Written};
 use crate::durable::{Change, DurableConfig};
 use crate::error::Fault;
-use crate::event::queue::Waiting;
 use crate::event::{Event, NewEvent};
 use crate::history::StoredEvent;
 use crate::now::Now;
@@ -600,7 +599,7 @@ impl Engine {
         let Some(Some(subscription)) = subscriptions.get_mut(item.subscription as usize) else { return };
         let Some(queue) = item.event_queue_mut() else { return };
         for event in &events {
-            queue.push(Waiting::Event(Arc::clone(event)));
+            queue.push(Arc::clone(event));
         }
         queue.mark(Marks::restored(saved.first, events.len()));
         if events.len() > queue.len() || events.iter().any(|event| !may_see(&subscription.decisions, event)) {

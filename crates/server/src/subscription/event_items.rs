@@ -3,7 +3,8 @@
 //! A storm of events for many items takes longer than a turn may. Events are given to the items in slices; cycles of
 //! subscriptions with such items wait until the events that were raised before they were due have been given.
 
-use super::shared_filters::Batch;
+use super::retained::Leaving;
+use super::shared_filters::{Answers, Batch};
 use crate::event::bus::Handed;
 use crate::space::NodeIx;
 use std::collections::{BTreeMap, VecDeque};
@@ -35,6 +36,9 @@ pub(crate) struct EventItems {
 pub(super) struct Begun {
     pub(super) batch: Batch,
     pub(super) items: Vec<u32>,
+    /// What is known about the events already.
+    pub(super) answers: Answers,
+    pub(super) leaving: Leaving,
 }
 
 /// Items that are told, some at a time, that events were lost.

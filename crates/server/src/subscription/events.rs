@@ -18,7 +18,7 @@ use crate::authorization::{Decisions, Denial};
 use crate::durable::marks::Marks;
 use crate::event::bus::Departed;
 use crate::event::filter::{Around, EventFilter};
-use crate::event::queue::{EventQueue, Next, Waiting, weight};
+use crate::event::queue::{EventQueue, Room};
 use crate::event::{Event, EventBus};
 use crate::now::Now;
 use crate::query::around::EventSurroundings;
@@ -27,7 +27,6 @@ use crate::space::{AddressSpace, NodeIx};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use taktwerk_schema::{MonitoringMode, PermissionType};
-use taktwerk_types::Encode;
 use taktwerk_types::codec::encode_len;
 
 /// The queue of a client that leaves it to the server (Part 4 §7.21).
@@ -38,7 +37,9 @@ const QUEUE_SIZE_MIN: u32 = 10;
 /// Items that are asked about events in one slice, some 0.2 µs each.
 const ASKED_PER_SLICE: usize = 512;
 /// Events that are given to the items together at most.
-const BATCH_MAX: usize = 16;
+const BATCH_MAX: usize = 32;
+/// Events whose filter has answered already and that are given to an item in the time in which another one is asked.
+const TAKEN_PER_ASKED: usize = 4;
 /// References that are followed in the time in which an item is asked.
 const FOLLOWED_PER_ASKED: usize = 4;
 
@@ -394,15 +395,15 @@ impl Engine {
             if asked >= asked_max {
                 return;
             }
-            let (batch, items) = match self.event_items.take_begun() {
-                Some(Begun { batch, items }) => (batch, Some(items)),
+            let (batch, left) = match self.event_items.take_begun() {
+                Some(Begun { batch, items, answers, leaving }) => (batch, Some((items, answers, leaving))),
                 None => (self.next_batch(), None),
             };
             if batch.is_empty() {
                 self.event_items.took_all();
                 break;
             }
-            asked += self.deliver(batch, items, asked_max - asked, space, now);
+            asked += self.deliver(batch, left, asked_max - asked, space, now);
         }
         self.take_lost();
     }
@@ -440,7 +441,7 @@ impl Engine {
     fn deliver(
         &mut self,
         batch: Batch,
-        left: Option<Vec<u32>>,
+        left: Option<(Vec<u32>, Answers, Leaving)>,
         asked_max: usize,
         space: &AddressSpace,
         now: Now,
@@ -448,7 +449,10 @@ impl Engine {
         let Self { event_items, items, subscriptions, work, .. } = self;
         let mut asked = batch.len();
         let mut rest = Vec::new();
-        let (mut answers, mut leaving) = (Answers::default(), Leaving::default());
+        let (left, mut answers, mut leaving) = match left {
+            Some((items, answers, leaving)) => (Some(items), answers, leaving),
+            None => (None, Answers::default(), Leaving::default()),
+        };
         let mut ask = |index: u32| {
             if asked >= asked_max {
                 rest.push(index);
@@ -456,7 +460,7 @@ impl Engine {
             }
             work.items_walked += batch.len() as u64;
             let shared = (&mut answers, &mut leaving);
-            asked += batch.len() + offer(index, &batch, shared, items, subscriptions, space, now);
+            asked += offer(index, &batch, shared, items, subscriptions, space, now);
         };
         match left {
             // Taken from the end, so that what is left need not be moved.
@@ -478,7 +482,7 @@ impl Engine {
         if rest.is_empty() {
             event_items.took(batch.len());
         } else {
-            event_items.begin(Begun { batch, items: rest });
+            event_items.begin(Begun { batch, items: rest, answers: answers.kept(), leaving });
         }
         asked
     }
@@ -508,7 +512,7 @@ impl Engine {
         let Some(item) = items.get_mut(index as usize) else { return };
         let Some(Some(subscription)) = subscriptions.get_mut(item.subscription as usize) else { return };
         let Some(events) = item.events_mut() else { return };
-        let lost = events.queue.push(Waiting::Event(Arc::clone(event)));
+        let lost = events.queue.push(Arc::clone(event));
         subscription.counters.event_queue_overflows += u32::from(lost);
         ready(index, item, subscription);
     }
@@ -601,8 +605,8 @@ impl Engine {
     }
 }
 
-/// Gives those of some events to an item that it wants. Returns how many items could have been asked in the time that it
-/// took beyond asking this one.
+/// Gives those of some events to an item that it wants. Returns how many items could have been asked about one event in the
+/// time that it took.
 fn offer(
     index: u32,
     batch: &Batch,
@@ -612,26 +616,28 @@ fn offer(
     space: &AddressSpace,
     now: Now,
 ) -> usize {
-    let Some(first) = batch.first() else { return 0 };
-    let Some(item) = items.get_mut(index as usize) else { return 0 };
-    let Some(Some(subscription)) = subscriptions.get_mut(item.subscription as usize) else { return 0 };
+    let Some(first) = batch.first() else { return 1 };
+    let Some(item) = items.get_mut(index as usize) else { return 1 };
+    let Some(Some(subscription)) = subscriptions.get_mut(item.subscription as usize) else { return 1 };
     // What has been kept for the next slice may be gone by then. The permissions are those of all events of the batch.
     if item.has(flag::DENIED) || !item.has(flag::ENABLED) || !may_see(&subscription.decisions, &first.event) {
-        return 0;
+        return 1;
     }
-    let Some(events) = item.events_mut() else { return 0 };
+    let Some(events) = item.events_mut() else { return 1 };
     let around = EventSurroundings::new(space, &subscription.decisions, now);
-    let (mut is_wanted, mut lost, mut cost) = (false, 0, 0);
+    let (mut is_wanted, mut lost, mut cost) = (false, 0, batch.len());
     if Answers::are_shared(&events.filter) && events.is_settled(first.number) {
         let EventItem { filter, retained, queue, .. } = events;
-        let (answered, took) = answers.about(filter, batch, &around);
-        cost = took;
-        for (at, (handed, passing)) in batch.iter().zip(answered).enumerate() {
-            let has_left = retained.has_left(filter, &handed.event, passing.is_some());
-            let left = has_left.then(|| Waiting::Event(leaving.of(at, &handed.event)));
-            for waiting in passing.iter().cloned().chain(left) {
+        let (answer, took) = answers.about(filter, batch, &around);
+        cost = took + batch.len().div_ceil(TAKEN_PER_ASKED);
+        for (at, (handed, passing)) in batch.iter().zip(&answer.passing).enumerate() {
+            if let Some(written) = passing {
                 is_wanted = true;
-                lost += u32::from(queue.push(waiting));
+                lost += u32::from(queue.push_written(&answer.written, *written));
+            }
+            if retained.has_left(filter, &handed.event, passing.is_some()) {
+                is_wanted = true;
+                lost += u32::from(queue.push(leaving.of(at, &handed.event)));
             }
         }
     } else {
@@ -641,7 +647,7 @@ fn offer(
             let left = has_left.then(|| leaving.of(at, &handed.event));
             for event in passes.then(|| Arc::clone(&handed.event)).into_iter().chain(left) {
                 is_wanted = true;
-                lost += u32::from(events.queue.push(Waiting::Event(event)));
+                lost += u32::from(events.queue.push(event));
             }
         }
     }
@@ -720,29 +726,15 @@ pub(super) fn encode_events(
 ) -> (u32, u32) {
     let count_at = out.len();
     encode_len(0, out);
-    let (mut count, mut weighs) = (0u32, 0u32);
-    while count < count_max
-        && weighs < weight_max
-        && out.len() < len_max
-        && has_events(place, items, subscription)
-    {
+    let mut room = Room { count: count_max, weight: weight_max, len_max };
+    while room.has_some(out) && has_events(place, items, subscription) {
         let Some(index) = subscription.ready_events.front().copied() else { break };
         let Some(item) = items.get_mut(index as usize) else { break };
         note(index, item, subscription);
         let client_handle = item.client_handle;
         let Some(events) = item.events_mut() else { break };
-        while count < count_max && weighs < weight_max && out.len() < len_max {
-            let Some(next) = events.queue.pop() else { break };
-            client_handle.encode(out);
-            weighs += match next {
-                Next::Event(waiting) => waiting.encode(&events.filter, out),
-                Next::Overflow => {
-                    events.filter.encode_fields(&Event::overflow(bus.next_event_id(), now.utc), out);
-                    weight::ALONE
-                }
-            };
-            count += 1;
-        }
+        let overflow = || Event::overflow(bus.next_event_id(), now.utc);
+        events.queue.encode(client_handle, &events.filter, &mut room, out, overflow);
         if events.queue.is_empty() {
             item.flags &= !(flag::READY | flag::TRIGGERED);
             subscription.ready_events.pop_front();
@@ -754,8 +746,9 @@ pub(super) fn encode_events(
             subscription.ready_events.rotate_left(1);
         }
     }
+    let count = count_max - room.count;
     if let Some(gap) = out.get_mut(count_at..count_at + 4) {
         gap.copy_from_slice(&count.to_le_bytes());
     }
-    (count, weighs)
+    (count, weight_max - room.weight)
 }

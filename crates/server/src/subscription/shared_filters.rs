@@ -6,7 +6,7 @@
 
 use crate::event::bus::Handed;
 use crate::event::filter::{Around, EventFilter};
-use crate::event::queue::{Waiting, Written};
+use crate::event::written::Written;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -74,11 +74,23 @@ impl SharedFilters {
     }
 }
 
+/// What a filter has answered about a batch.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// The events that pass.
+    pub(super) written: Arc<Written>,
+    /// For each event of the batch: where it stands among those that pass.
+    pub(super) passing: SmallVec<[Option<usize>; 4]>,
+}
+
+/// Answers of more filters are given anew in the next slice.
+const KEPT_MAX: usize = 64;
+
 /// What the filters have answered about a batch, while it is given to items.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
-    /// By the filter's number: for each event of the batch what is to wait, if it passes.
-    by_filter: BTreeMap<u64, SmallVec<[Option<Waiting>; 4]>>,
+    /// By the filter's number.
+    by_filter: BTreeMap<u64, Answer>,
 }
 
 impl Answers {
@@ -87,23 +99,31 @@ impl Answers {
         Arc::strong_count(filter) > 1 && !filter.is_personal()
     }
 
-    /// For each event of the batch what is to wait, if a filter passes it for which [`Self::are_shared`] holds, and how many
-    /// items could have been asked in the time that it took.
+    /// What a filter answers for which [`Self::are_shared`] holds, and how many items could have been asked in the time that
+    /// it took.
     pub(super) fn about(
         &mut self,
         filter: &EventFilter,
         batch: &Batch,
         around: &dyn Around,
-    ) -> (&[Option<Waiting>], usize) {
+    ) -> (&Answer, usize) {
         let mut cost = 0;
-        let passing = self.by_filter.entry(filter.number()).or_insert_with(|| {
+        let answer = self.by_filter.entry(filter.number()).or_insert_with(|| {
             cost = COST_OF_ANSWER * batch.len();
-            let written = |handed: &Handed| {
-                let passes = filter.passes(&handed.event, around);
-                passes.then(|| Waiting::Written(Arc::new(Written::new(&handed.event, filter))))
+            let mut written = Written::new(filter.number());
+            let mut write = |handed: &Handed| {
+                let event = &handed.event;
+                let passes = filter.passes(event, around);
+                passes.then(|| written.push(event, |out| filter.encode_fields(event, out)))
             };
-            batch.iter().map(written).collect()
+            let passing = batch.iter().map(&mut write).collect();
+            Answer { written: written.finish(), passing }
         });
-        (passing, cost)
+        (answer, cost)
+    }
+
+    /// What is kept until the next slice: that of a few filters.
+    pub(super) fn kept(self) -> Self {
+        if self.by_filter.len() > KEPT_MAX { Self::default() } else { self }
     }
 }

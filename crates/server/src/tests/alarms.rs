@@ -352,7 +352,8 @@ fn neither_a_storm_nor_a_refresh_makes_a_turn_long() {
     server.pass(core::time::Duration::from_secs(1));
     (1..=ALARMS).for_each(|number| set(&mut server, number, 85.0));
     let storm = longest_turns(&mut server, core::time::Duration::from_secs(1));
-    assert!(storm.0 > 250 && storm.0 < 600, "{storm:?} of {} items asked", ALARMS * 20);
+    // Their filters are equal: four items that need not be asked count as one.
+    assert!(storm.0 > 250 && storm.0 < 1_000, "{storm:?} of {} items asked", ALARMS * 20);
     // They share the fields that are written: copying those of 512 events takes as long as writing 32.
     assert!(storm.1 > 16 && storm.1 <= 2 * 512, "{storm:?}");
     let mut client = server.session();

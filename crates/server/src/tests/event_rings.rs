@@ -163,10 +163,11 @@ fn a_subscription_moves_when_it_has_the_events_of_a_storm() {
     let request = pair.ask(&mut new, 1, &[id]);
     pair.deliver();
     let asked = pair.shards[0].shard.take_work().items_walked;
-    assert!(asked <= SLICE, "{asked}");
+    // Their filters are equal: four items that need not be asked count as one.
+    assert!(asked <= 4 * SLICE, "{asked}");
     assert!(pair.results(&mut new, 1, request).is_none(), "events are still on their way to it");
     let (most, _) = turns(&mut pair.shards[0], Duration::ZERO);
-    assert!(most <= SLICE, "{most}");
+    assert!(most <= 4 * SLICE, "{most}");
     pair.deliver();
     let results = pair.results(&mut new, 1, request).unwrap();
     assert_eq!(results[0].status_code, StatusCode::GOOD);

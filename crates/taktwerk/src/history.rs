@@ -28,8 +28,11 @@ pub use taktwerk_server::history::{
     Order, Perform, ReadLimit, Rule, Span, StoreError, StoredEvent,
 };
 
+mod priority;
+
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
+use priority::Priority;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
@@ -269,22 +272,19 @@ struct Loop {
     lost_in_queue: u64,
 }
 
-/// The thread yields to those that answer clients: they would wait for a whole time slice of it, one to three milliseconds,
-/// when they share its processor. So it also asks every tenth of a millisecond or so whether somebody else wants to run, as
-/// the stores do. It still gets a quarter of a processor that is always busy. (Linux has this value per thread.)
-const NICE: i32 = 5;
-
+/// The thread asks every tenth of a millisecond or so whether somebody else wants to run, as the stores do, and has a low
+/// [`Priority`]: those that answer clients would wait for a whole time slice of it otherwise when they share its processor.
 impl Loop {
     fn run(&mut self, bell: &Bell) {
-        if let Err(error) = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE) {
-            tracing::debug!(%error, "the thread that records history has the priority of all others");
-        }
+        let mut priority = Priority::new();
         let mut taken = Vec::new();
         let mut maintained = Instant::now();
         let mut stored = Instant::now();
         let mut pace = Pace::new(stored);
         loop {
+            priority.end();
             let stop = bell.wait(STORE_EVERY.saturating_sub(stored.elapsed()).min(pace.every));
+            priority.begin();
             let overwritten = self.recorder.take(taktwerk_net::clock::wall(), &mut taken, thread::yield_now);
             pace.note(taken.len(), overwritten, Instant::now());
             self.counters.lost.fetch_add(self.recorder.lost() - self.lost_in_queue, Ordering::Relaxed);

@@ -11,13 +11,32 @@ pub(crate) const ENDPOINT: &str = "TAKTWERK_ENDPOINT";
 pub(crate) fn parse<T: Parser>() -> T {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let endpoint = std::env::var_os(ENDPOINT).filter(|value| !value.is_empty());
-    parse_from(&arguments, endpoint).unwrap_or_else(|error| error.exit())
+    parse_from(&arguments, endpoint).unwrap_or_else(|error| {
+        if let Some(message) = of_number(&error) {
+            tell!("{}", message.trim_end());
+            std::process::exit(error.exit_code());
+        }
+        error.exit()
+    })
+}
+
+/// The message about a text that is no number, with what would be right instead of what the parser met.
+fn of_number(error: &clap::Error) -> Option<String> {
+    let source = std::error::Error::source(error)?;
+    let wanted = if source.is::<std::num::ParseIntError>() {
+        "write a whole number"
+    } else if source.is::<std::num::ParseFloatError>() {
+        "write a number, such as 2.5"
+    } else {
+        return None;
+    };
+    Some(error.render().to_string().replace(&source.to_string(), wanted))
 }
 
 /// In `taktwerk read i=2258`, the only positional argument is a node. If the command line makes no sense as it is and
 /// `endpoint` is set, `endpoint` takes the place of the missing URL.
 fn parse_from<T: Parser>(arguments: &[OsString], endpoint: Option<OsString>) -> Result<T, clap::Error> {
-    let error = match T::try_parse_from(arguments) {
+    let error = match parse_all::<T>(arguments) {
         Ok(parsed) => return Ok(parsed),
         Err(error) => error,
     };
@@ -33,10 +52,17 @@ fn parse_from<T: Parser>(arguments: &[OsString], endpoint: Option<OsString>) -> 
     let mut completed = arguments.to_vec();
     completed.insert(at, endpoint);
     // If the first argument is a node and something is wrong with it, that is the mistake.
-    T::try_parse_from(completed).map_err(|second| match (error.kind(), second.kind()) {
+    parse_all::<T>(&completed).map_err(|second| match (error.kind(), second.kind()) {
         (ErrorKind::ValueValidation, ErrorKind::ValueValidation) => second,
         _ => error,
     })
+}
+
+/// Parses a command line as it is. `--help` shows the examples of all commands.
+fn parse_all<T: Parser>(arguments: &[OsString]) -> Result<T, clap::Error> {
+    let mut command = crate::examples::with_examples(T::command());
+    let mut matches = command.try_get_matches_from_mut(arguments)?;
+    T::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
 
 /// Where the URL stands: behind the last subcommand, if that takes one.
@@ -82,6 +108,21 @@ mod tests {
         // What the command line names is taken.
         assert!(at(&["taktwerk", "read", "localhost", "i=2258"]).contains("localhost"));
         assert!(!at(&["taktwerk", "read", "localhost", "i=2258"]).contains("plc7"));
+    }
+
+    #[test]
+    fn a_text_that_is_no_number_says_what_to_write() {
+        let of = |words: &[&str]| {
+            let words: Vec<OsString> = words.iter().map(Into::into).collect();
+            of_number(&parse_from::<Cli>(&words, None).unwrap_err()).unwrap()
+        };
+        let message = of(&["taktwerk", "browse", "localhost", "--depth", "x"]);
+        assert!(message.contains("'x' for '--depth <LEVELS>': write a whole number"), "{message}");
+        let message = of(&["taktwerk", "serve", "--headroom-limit", "much"]);
+        assert!(
+            message.contains("'much' for '--headroom-limit <SHARE>': write a number, such as 2.5"),
+            "{message}"
+        );
     }
 
     #[test]

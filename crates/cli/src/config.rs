@@ -183,9 +183,10 @@ fn check(path: &Path, output: Output) -> Result<(), Failure> {
                 table.row(["", policy]);
             }
         }
-        None => {
-            table.row(["security", &format!("{} with all that the certificates serve", modes.join(", "))])
-        }
+        None => table.row([
+            "security",
+            &format!("{} with every policy that fits a key of the server", modes.join(", ")),
+        ]),
     }
     if config.security.none {
         table.row(["SecurityPolicy None", "offered: everyone on the network can read the messages"]);
@@ -212,7 +213,10 @@ fn check(path: &Path, output: Output) -> Result<(), Failure> {
         table.row(["PubSub", &format!("{connections} connections")]);
     }
     if let Some(gateway) = gateway {
-        table.row(["sources", &format!("{} with {} tags", gateway.sources, gateway.tags)]);
+        table.row([
+            "sources",
+            &format!("{} with {}", gateway.sources, crate::output::counted(gateway.tags, "tag")),
+        ]);
         if gateway.destinations > 0 {
             table.row(["destinations", &gateway.destinations.to_string()]);
         }
@@ -230,6 +234,10 @@ fn apply(path: &Path, output: Output) -> Result<(), Failure> {
     crate::serve::check_files(&file)?;
     crate::serve::check_gateway(&file)?;
     let outcome = control::apply(path)?;
+    // Users that are read at the start only: the program that asks may not be allowed to read what the server reads.
+    if let Err(problem) = users(&file) {
+        tell!("warning: {problem}. The server will not start with this file");
+    }
     if let Some(problem) = &outcome.problem {
         return Err(Failure::Usage(format!("the server stays as it was: {problem}")));
     }

@@ -122,9 +122,9 @@ impl EventStream {
                 if result.status.is_bad() {
                     let why = result.status.description().unwrap_or_default();
                     return Err(Failure::BadStatus(format!(
-                        "cannot monitor the events of {node}: {}: {why}. Name a node whose EventNotifier is odd \
-                         (`taktwerk read URL '{node}#EventNotifier'`), or i=2253, the Server Object, for all events",
-                        result.status
+                        "cannot monitor the events of {node}: {}: {} The node has no events (bit 0 of its EventNotifier is \
+                         not set). Name an Object above it, or i=2253, the Server Object, which has all events",
+                        result.status, why
                     )));
                 }
                 self.is_open = true;

@@ -1,5 +1,9 @@
 //! What `--help` shows at its end: examples, and the exit codes.
 
+mod subcommands;
+
+pub(crate) use subcommands::with_examples;
+
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
     0  success
@@ -259,39 +263,57 @@ mod tests {
         words
     }
 
+    /// The commands that do something, with the path to each.
+    fn leaves(command: &clap::Command, path: &str, found: &mut Vec<(String, clap::Command)>) {
+        let mut children = command.get_subcommands().filter(|child| !child.is_hide_set()).peekable();
+        if children.peek().is_none() {
+            found.push((path.to_owned(), command.clone()));
+        }
+        for child in children {
+            leaves(child, &format!("{path} {}", child.get_name()), found);
+        }
+    }
+
+    /// The command line of an example, without what explains it and without what the shell does.
+    fn command_lines(example: &str) -> impl Iterator<Item = &str> {
+        let line = example.trim_start().split("  ").next().unwrap_or_default();
+        line.split('&')
+            .map(|part| part.split(" > ").next().unwrap_or_default().trim())
+            .filter(|part| !part.is_empty())
+    }
+
     #[test]
     fn every_command_has_examples_that_parse() {
-        let cli = crate::Cli::command();
-        for command in
-            cli.get_subcommands().filter(|command| !["completions", "man"].contains(&command.get_name()))
-        {
+        let cli = super::with_examples(crate::Cli::command());
+        let mut commands = Vec::new();
+        leaves(&cli, "taktwerk", &mut commands);
+        for child in cli.get_subcommands() {
+            commands.push((format!("taktwerk {}", child.get_name()), child.clone()));
+        }
+        assert!(commands.len() > 80, "only {} commands", commands.len());
+        for (path, command) in commands {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             let examples: Vec<&str> = help.lines().filter(|line| line.starts_with("  taktwerk")).collect();
-            assert!(!examples.is_empty(), "{} has no examples", command.get_name());
+            assert!(!examples.is_empty(), "{path} has no examples");
+            assert!(examples.iter().any(|example| example.contains(&path)), "{path}: none shows it: {help}");
             // `--help` shows the long text instead, if there is one.
             if let Some(long) = command.get_after_long_help() {
                 let long = long.to_string();
-                assert!(examples.iter().all(|example| long.contains(example)), "{}", command.get_name());
+                assert!(examples.iter().all(|example| long.contains(example)), "{path}");
             }
-            for example in examples {
-                for part in example
-                    .split("  ")
-                    .nth(1)
-                    .unwrap()
-                    .split(['&'])
-                    .map(str::trim)
-                    .filter(|part| !part.is_empty())
-                {
-                    let parsed = crate::Cli::try_parse_from(words(part));
-                    assert!(parsed.is_ok(), "{part}: {}", parsed.err().unwrap());
+            for part in examples.iter().flat_map(|example| command_lines(example)) {
+                if part.starts_with("man ") {
+                    continue;
                 }
+                let parsed = crate::Cli::try_parse_from(words(part));
+                assert!(parsed.is_ok(), "{part}: {}", parsed.err().unwrap());
             }
         }
     }
 
     #[test]
     fn help_fits_a_hundred_columns() {
-        let mut cli = crate::Cli::command();
+        let mut cli = super::with_examples(crate::Cli::command());
         cli.build();
         let mut commands: Vec<&clap::Command> = vec![&cli];
         while let Some(command) = commands.pop() {

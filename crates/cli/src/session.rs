@@ -1,8 +1,10 @@
 //! A session for commands: that of the generators, with the data types that the server defines itself.
 
+use crate::attribute::Attribute;
 use crate::connection::{ConnectionArgs, SecurityArgs};
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
+use crate::suggestion;
 use crate::tell::StandardError;
 use crate::types::Types;
 use std::ops::{Deref, DerefMut};
@@ -11,7 +13,7 @@ use taktwerk_client::config::Target;
 use taktwerk_generator::client::session;
 use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_schema::{BrowseDescription, BrowseDirection, BrowseRequest, EndpointDescription, description};
-use taktwerk_types::{BuiltInType, NodeId, Variant};
+use taktwerk_types::{BuiltInType, NodeId, StatusCode, Variant};
 
 /// Types nest a few levels deep; the bound ends a circle of supertypes.
 const SUPERTYPES_MAX: usize = 32;
@@ -39,6 +41,29 @@ impl DerefMut for Session {
 /// What becomes of a failed request.
 pub(crate) fn failure(error: &ClientError) -> Failure {
     session::failure(error).into()
+}
+
+/// What a user can do about a Bad status of a node; empty if there is nothing to say.
+pub(crate) fn advice(node: &NodeId, status: StatusCode) -> String {
+    match status {
+        StatusCode::BAD_NODE_ID_UNKNOWN => {
+            // A text behind # that is no attribute belongs to the identifier.
+            let name = node.to_string();
+            match name.rsplit_once('#') {
+                Some((_, text)) => {
+                    format!(
+                        " {text:?} is no attribute{}",
+                        suggestion::question(text, Attribute::all().map(Attribute::name))
+                    )
+                }
+                None => " `taktwerk browse` shows the nodes.".to_owned(),
+            }
+        }
+        StatusCode::BAD_ATTRIBUTE_ID_INVALID => {
+            " Only Variables have a Value; `taktwerk browse` shows those below an Object.".to_owned()
+        }
+        _ => String::new(),
+    }
 }
 
 /// What to connect to.
@@ -141,5 +166,21 @@ impl Session {
             Some(kind) => kind.to_string(),
             None => data_type.to_string(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_attribute_in_a_text_identifier_is_found() {
+        let advice = |node: &str, status| advice(&node.parse().unwrap(), status);
+        let unknown = StatusCode::BAD_NODE_ID_UNKNOWN;
+        let found = advice("ns=2;s=Plant/Mode#DisplayNam", unknown);
+        assert_eq!(found, " \"DisplayNam\" is no attribute; did you mean DisplayName?");
+        assert!(advice("ns=2;s=Plant/Mode", unknown).contains("taktwerk browse"));
+        assert!(advice("i=85", StatusCode::BAD_ATTRIBUTE_ID_INVALID).contains("Only Variables"));
+        assert_eq!(advice("i=85", StatusCode::BAD_TIMEOUT), "");
     }
 }

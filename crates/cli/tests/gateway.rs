@@ -42,7 +42,7 @@ fn a_file_that_was_written_for_a_device_runs_as_it_is() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let check = taktwerk(&["config", "check", file]);
     assert_eq!(check.status.code(), Some(0), "{}", text(&check.stderr));
-    assert!(text(&check.stdout).contains("1 with 1 tags"), "{}", text(&check.stdout));
+    assert!(text(&check.stdout).contains("1 with 1 tag"), "{}", text(&check.stdout));
     let wrong = taktwerk(&["config", "init", file, "--modbus", "127.0.0.1:9"]);
     assert!(text(&wrong.stderr).contains("exists already"));
     let wrong = folder.path().join("wrong.toml");

@@ -6,7 +6,8 @@
 //! `is not null`; `oftype i=2915`; `inview ns=2;i=5`; `relatedto (i=2004, i=2041, i=47, 1)`; `and`, `or`, `not` and
 //! parentheses. A field is a path of BrowseNames: `Severity`, `EnabledState/Id`, `2:Pressure`. The names of the standard
 //! fields may be written in lower case. Values are numbers, texts in single quotes, `true`, `false`, and NodeIds. A NodeId
-//! with a space in it is written in single quotes behind `oftype`, `inview` and in `relatedto`.
+//! with a space in it is written in single quotes behind `oftype`, `inview` and in `relatedto`. A type of namespace 0 can be
+//! written by its name: `oftype AlarmConditionType`.
 //!
 //! `relatedto (source, target, reference, hops)` takes the type of the source, the type of the target or another
 //! `relatedto` that holds for the target, the ReferenceType, and how many references to follow, 0 for any number. `true` or
@@ -15,9 +16,10 @@
 
 use core::fmt;
 use taktwerk_schema::ids::object_type_ids;
+use taktwerk_schema::ns0::Ns0;
 use taktwerk_schema::{
     ContentFilter, ContentFilterElement, ElementOperand, EventFilter, FilterOperator as Op, LiteralOperand,
-    SimpleAttributeOperand,
+    NodeClass, SimpleAttributeOperand,
 };
 use taktwerk_types::{ExtensionObject, NodeId, QualifiedName, Variant};
 
@@ -135,6 +137,21 @@ impl EventQuery {
     }
 }
 
+/// A type of namespace 0 by its BrowseName.
+fn standard_type(name: &str) -> Option<NodeId> {
+    let is_type = |class| {
+        matches!(class, NodeClass::OBJECT_TYPE | NodeClass::VARIABLE_TYPE | NodeClass::REFERENCE_TYPE)
+    };
+    let node = Ns0::get().nodes().find(|node| is_type(node.class()) && node.browse_name() == name)?;
+    Some(NodeId::numeric(0, node.id()))
+}
+
+/// A standard field by its name in any case.
+#[must_use]
+pub fn standard_field(name: &str) -> Option<&'static str> {
+    STANDARD.into_iter().find(|standard| standard.eq_ignore_ascii_case(name))
+}
+
 /// The operand that a field's name stands for.
 fn operand(name: &str) -> SimpleAttributeOperand {
     let base = NodeId::numeric(0, object_type_ids::BASE_EVENT_TYPE);
@@ -145,10 +162,7 @@ fn operand(name: &str) -> SimpleAttributeOperand {
             ..SimpleAttributeOperand::default()
         };
     }
-    let path = name.split('/').map(|part| {
-        let standard = STANDARD.iter().find(|standard| standard.eq_ignore_ascii_case(part));
-        QualifiedName::parse(standard.copied().unwrap_or(part))
-    });
+    let path = name.split('/').map(|part| QualifiedName::parse(standard_field(part).unwrap_or(part)));
     SimpleAttributeOperand {
         type_definition_id: base,
         browse_path: path.collect(),
@@ -188,7 +202,10 @@ fn condition_of(
     }
     let condition = parser.any()?;
     if let Some((at, token)) = parser.tokens.get(parser.at) {
-        return Err(EventQueryError { at: *at, what: format!("'{token}' is too much") });
+        return Err(EventQueryError {
+            at: *at,
+            what: format!("expected `and`, `or` or the end, found '{token}'"),
+        });
     }
     Ok(Some(condition))
 }
@@ -439,10 +456,14 @@ impl Parser<'_> {
 
     fn node_id(&mut self) -> Result<Node, EventQueryError> {
         let id = match self.tokens.get(self.at) {
-            Some((_, Token::Word(text) | Token::Text(text))) => text.parse::<NodeId>().ok(),
+            Some((_, Token::Word(text) | Token::Text(text))) => {
+                text.parse::<NodeId>().ok().or_else(|| standard_type(text))
+            }
             _ => None,
         };
-        let Some(id) = id else { return self.error("a NodeId is missing, such as i=2915") };
+        let Some(id) = id else {
+            return self.error("a NodeId such as i=2915, or the name of a standard type such as AlarmConditionType, is missing");
+        };
         self.at += 1;
         Ok(Node::Literal(id.into()))
     }

@@ -350,6 +350,21 @@ impl GatewayConfig {
     }
 }
 
+/// What a type means in this build: `optional` are the types that have a feature of their own.
+fn meaning_of_build<T: Copy>(
+    fields: &Fields,
+    line: usize,
+    text: &str,
+    words: &[(&str, T)],
+    optional: &[&str],
+) -> Result<T, Mistake> {
+    if optional.contains(&text) && words.iter().all(|(word, _)| *word != text) {
+        let hint = format!("install one with it: cargo install --path crates/cli --features {text}");
+        return Err(fields.mistake_in(line, "type", format!("this program is built without {text:?}"), hint));
+    }
+    fields.meaning(line, "type", text, words)
+}
+
 fn take_source(fields: &mut Fields) -> Result<SourceConfig, Mistake> {
     let mut hasher = DefaultHasher::new();
     fields.fingerprint(&mut hasher);
@@ -360,7 +375,7 @@ fn take_source(fields: &mut Fields) -> Result<SourceConfig, Mistake> {
     }
     let (line, kind) = fields.required("type", "\"modbus\"")?;
     let kinds: Vec<(&str, SourceKind)> = KINDS.iter().map(|kind| (kind.name, *kind)).collect();
-    let kind = fields.meaning(line, "type", &kind, &kinds)?;
+    let kind = meaning_of_build(fields, line, &kind, &kinds, &["can"])?;
     // What is calculated from other tags is not asked of anybody.
     let is_own = kind.name == "calculation" && !fields.has("lease");
     let mut settings = SourceSettings::take(fields, name, kind.interval)?;
@@ -395,7 +410,7 @@ fn take_destination(fields: &mut Fields) -> Result<DestinationConfig, Mistake> {
         return Err(fields.mistake_in(line, "name", format!("{name:?} is no name"), hint));
     }
     let (line, kind) = fields.required("type", "\"file\"")?;
-    let take = fields.meaning(line, "type", &kind, SINKS)?;
+    let take = meaning_of_build(fields, line, &kind, SINKS, &["kafka", "nats", "parquet", "postgres"])?;
     let settings = DestinationSettings::take(fields, name)?;
     let sink = take(fields, &settings)?;
     fields.finish()?;
@@ -557,7 +572,15 @@ mod tests {
                 SOURCE.replace("modbus", "modbsu"),
                 "g.toml:3: type: there is no \"modbsu\"; did you mean \"modbus\"?",
             ),
-            (SOURCE.replace("address", "adress"), "g.toml:1: a Modbus source needs an address"),
+            (
+                SOURCE.replace("address", "adress"),
+                "g.toml:4: adress: there is no such setting here; did you mean `address`?",
+            ),
+            (SOURCE.replace("address", "host_name"), "g.toml:1: a Modbus source needs an address"),
+            (
+                tag("deadband = \"0,5\"\n"),
+                "g.toml:9: deadband: this is the text \"0,5\"; write a number with a decimal point: 0.5",
+            ),
             (
                 format!("{SOURCE}intervall = \"1 s\"\n"),
                 "g.toml:5: intervall: there is no such setting here; did you mean `interval`?",

@@ -279,7 +279,27 @@ impl Fields {
     }
 
     fn wrong<T>(&self, line: usize, key: &str, found: &Setting, wanted: &str) -> Result<T, Mistake> {
-        Err(self.mistake_in(line, key, format!("this is {}", found.kind()), format!("write {wanted}")))
+        let problem = match found {
+            Setting::Text(text) if text.len() <= SHOWN_MAX => format!("this is the text {text:?}"),
+            other => format!("this is {}", other.kind()),
+        };
+        let hint = match found {
+            // Spreadsheets of many countries write 0,5.
+            Setting::Text(text) if text.trim().replacen(',', ".", 1).parse::<f64>().is_ok() => {
+                format!("write {wanted} with a decimal point: {}", text.trim().replacen(',', ".", 1))
+            }
+            _ => format!("write {wanted}"),
+        };
+        Err(self.mistake_in(line, key, problem, hint))
+    }
+
+    /// A setting that is left and whose name is nearly one of `names`: the mistake to report if none of them is there.
+    #[must_use]
+    pub fn misspelt(&self, names: &[&'static str]) -> Option<Mistake> {
+        self.entries.iter().find_map(|(key, (line, _))| {
+            let near = taktwerk_config::nearest(key, names.iter().copied())?;
+            Some(self.mistake_in(*line, key, UNKNOWN, meant(near)))
+        })
     }
 
     /// Takes a text with its line.
@@ -512,10 +532,16 @@ impl Fields {
                 Some(near) => meant(near),
                 None => format!("the settings here are {}", self.known.join(", ")),
             };
-            self.mistake_in(*line, key, "there is no such setting here", hint)
+            self.mistake_in(*line, key, UNKNOWN, hint)
         })
     }
 }
+
+/// What is said of a setting that there is not.
+const UNKNOWN: &str = "there is no such setting here";
+
+/// Longest text, in bytes, that a message repeats.
+const SHOWN_MAX: usize = 40;
 
 fn meant(key: &str) -> String {
     format!("did you mean `{key}`?")
@@ -693,9 +719,7 @@ mod tests {
             all(fields.word("kind", &words).unwrap_err()),
             "g.toml:4: kind: there is no \"tpc\"; there are tcp, rtu"
         );
-        assert!(
-            all(fields.span("span").unwrap_err()).contains("g.toml:5: span: this is a text; write a time")
-        );
+        assert!(all(fields.span("span").unwrap_err()).contains("g.toml:5: span: this is the text"));
         assert!(all(fields.pair("low").unwrap_err()).starts_with("g.toml:6: low: this is no range"));
         assert_eq!(
             all(fields.finish().unwrap_err()),

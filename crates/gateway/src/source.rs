@@ -58,6 +58,11 @@ pub trait Adapter: Send {
         Vec::new()
     }
 
+    /// The tags, by path and name, that the tag at a position is calculated from.
+    fn inputs(&self, _position: usize) -> &[String] {
+        &[]
+    }
+
     /// Asks the source what it offers.
     ///
     /// # Errors

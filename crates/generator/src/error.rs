@@ -37,8 +37,7 @@ impl GeneratorError {
 impl From<SecretError> for GeneratorError {
     fn from(error: SecretError) -> Self {
         match error {
-            SecretError::NoToken(_) => Self::Usage(error.to_string()),
-            SecretError::Read { .. } => Self::Environment(error.to_string()),
+            SecretError::NoToken(_) | SecretError::Read { .. } => Self::Usage(error.to_string()),
         }
     }
 }

@@ -26,6 +26,9 @@ pub enum ParseEndpointError {
     /// Another protocol.
     #[error("{0}:// is not supported: only opc.tcp:// is")]
     Scheme(String),
+    /// The scheme without `://`.
+    #[error("{0:?} is no URL of a server: write opc.tcp://host:4840 or host:4840")]
+    Url(String),
     /// A NodeId or browse path.
     #[error("{0:?} is a node, not a server: write the server's URL before it, or set TAKTWERK_ENDPOINT")]
     Node(String),
@@ -78,6 +81,9 @@ impl FromStr for Endpoint {
             Some((scheme, _)) => return Err(ParseEndpointError::Scheme(scheme.to_owned())),
             None if text.starts_with('/') || text.contains('=') => {
                 return Err(ParseEndpointError::Node(text.to_owned()));
+            }
+            None if text.to_ascii_lowercase().starts_with("opc.tcp") && !text.contains("opc.tcp.") => {
+                return Err(ParseEndpointError::Url(text.to_owned()));
             }
             None => text,
         };

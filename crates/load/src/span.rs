@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// The text is no time span.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no time span that does: write 50us, 100ms, 2.5s, 1m or 1h")]
+#[error("{0:?} is no time span: write 50us, 100ms, 2.5s, 1m or 1h")]
 pub struct ParseSpanError(String);
 
 fn parse(text: &str, default_unit: f64) -> Result<Duration, ParseSpanError> {

@@ -7,14 +7,14 @@ use crate::interrupt::Interrupt;
 use crate::output::{self, Output};
 use crate::session::Session;
 use crate::span;
-use clap::Args;
+use clap::{ArgGroup, Args};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::io::IsTerminal;
 use std::time::Duration;
 use taktwerk_client::EventQuery;
 use taktwerk_client::condition::{ConditionEvent, ConditionTable, TableChange, calls};
-use taktwerk_lab::table::{Align, Table};
+use taktwerk_lab::table::{Align, Table, WIDTH};
 use taktwerk_net::clock::monotonic;
 use taktwerk_schema::ids::object_ids;
 use taktwerk_schema::{CallMethodRequest, CallRequest};
@@ -22,6 +22,7 @@ use taktwerk_types::{NodeId, StatusCode};
 
 /// Arguments of `taktwerk alarms`.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("commented").args(["acknowledge", "confirm", "on"])))]
 pub(crate) struct AlarmsArgs {
     #[command(flatten)]
     connection: ConnectionArgs,
@@ -55,7 +56,7 @@ pub(crate) struct AlarmsArgs {
     reset: Option<String>,
 
     /// Comment for --acknowledge and --confirm, or for the alarm of --on.
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", requires = "commented")]
     comment: Option<String>,
 
     /// Alarm to add the comment to.
@@ -75,8 +76,6 @@ pub(crate) struct AlarmsArgs {
 const QUEUE: u32 = 10_000;
 /// How long a list may take.
 const LIST_TIME: Duration = Duration::from_secs(60);
-/// Columns of a list that no terminal shows.
-const WIDTH: usize = 160;
 /// How often a table on a terminal is drawn anew.
 const DRAW_EVERY: Duration = Duration::from_millis(200);
 
@@ -275,7 +274,7 @@ impl Live {
 fn terminal_size() -> (usize, usize) {
     match rustix::termios::tcgetwinsize(rustix::stdio::stdout()) {
         Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col.into(), size.ws_row.into()),
-        _ => (taktwerk_lab::table::WIDTH, 40),
+        _ => (WIDTH, 40),
     }
 }
 
@@ -284,7 +283,7 @@ fn meant(table: &ConditionTable, which: &str) -> Result<Vec<ConditionEvent>, Fai
     let all: Vec<ConditionEvent> = table.sorted().into_iter().cloned().collect();
     if all.is_empty() {
         return Err(Failure::Usage(
-            "the list of alarms is empty: none is active or waits for an operator".to_owned(),
+            "the list of alarms is empty: none is active, unacknowledged or unconfirmed".to_owned(),
         ));
     }
     if which == "all" {
@@ -306,7 +305,10 @@ fn meant(table: &ConditionTable, which: &str) -> Result<Vec<ConditionEvent>, Fai
         if found.is_empty() { all.iter().map(name).collect() } else { found.iter().map(name).collect() };
     let shown = names.iter().take(8).cloned().collect::<Vec<_>>().join(", ");
     Err(Failure::Usage(if found.is_empty() {
-        format!("no alarm in the list matches {which}; the list has {shown}")
+        format!(
+            "no alarm in the list matches {which}; the list has {shown}. An alarm is in the list while it is \
+             active, unacknowledged or unconfirmed"
+        )
     } else {
         format!("several alarms match {which}: {shown}; write more of one name, or its ConditionId")
     }))
@@ -357,7 +359,7 @@ fn table(table: &ConditionTable, rows_max: usize, output: Output) -> String {
         ("since", Align::Left),
         ("source", Align::Wrap),
         ("alarm", Align::Left),
-        ("message", Align::Left),
+        ("message", Align::Wrap),
     ];
     let width = if std::io::stdout().is_terminal() { terminal_size().0 } else { WIDTH };
     let mut rows = Table::new(&columns).with_width(width);

@@ -6,7 +6,7 @@ use crate::interrupt::Interrupt;
 use crate::node::NodeSpec;
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::session::Session;
+use crate::session::{self, Session};
 use crate::walk::{self, Child};
 use crate::{attribute::Attribute, resolve};
 use clap::Args;
@@ -87,7 +87,9 @@ fn describe(session: &mut Session, node: &NodeId) -> Result<String, Failure> {
     let results = session.read(vec![name])?;
     let result = results.into_iter().next().unwrap_or_default();
     if result.status().is_bad() {
-        return Err(Failure::BadStatus(format!("{node}: {}", result.status())));
+        let status = result.status();
+        let why = status.description().unwrap_or_default();
+        return Err(Failure::BadStatus(format!("{node}: {status}: {why}{}", session::advice(node, status))));
     }
     Ok(format!("{}  {node}", result.value.unwrap_or_default()))
 }

@@ -7,12 +7,14 @@ use crate::interrupt::Interrupt;
 use crate::node::NodeSpec;
 use crate::output::{self, Output};
 use crate::session::Session;
-use crate::{resolve, span};
+use crate::{resolve, span, suggestion};
 use clap::Args;
 use serde_json::{Map, Value, json};
+use std::cell::RefCell;
 use std::time::Duration;
-use taktwerk_client::EventQuery;
+use taktwerk_client::{EventQuery, event_query};
 use taktwerk_net::clock::monotonic;
+use taktwerk_schema::SimpleAttributeOperand;
 use taktwerk_schema::ids::{object_ids, object_type_ids};
 use taktwerk_schema::ns0::Ns0;
 use taktwerk_types::{NodeId, Variant};
@@ -83,12 +85,51 @@ pub(crate) fn run(arguments: &EventsArgs, output: Output, interrupt: &Interrupt)
 
 /// The fields that are always shown, and others; of all events, or of those for which a condition is true.
 pub(super) fn query(select: &[String], filter: Option<&str>) -> Result<EventQuery, Failure> {
+    for name in unknown_fields(select, filter.unwrap_or_default()) {
+        let known = Ns0::get().nodes().map(|node| node.browse_name());
+        let meant = suggestion::question(&name, known);
+        tell!(
+            "note: no type of the specification has the field {name:?}{meant}{} Write texts in single quotes, and \
+             the namespace in front of other fields: 2:{name}",
+            if meant.is_empty() { "." } else { "" }
+        );
+    }
     let names = FIELDS.iter().copied().chain(select.iter().map(String::as_str));
     let query = names.fold(EventQuery::new(), |query, name| query.select(name));
     match filter {
         Some(text) => query.filter(text).map_err(|error| Failure::Usage(format!("--filter: {error}"))),
         None => Ok(query),
     }
+}
+
+/// The fields without a namespace that no type of namespace 0 has. A server cannot tell them from those that an event does
+/// not have, so the condition would never be true.
+fn unknown_fields(select: &[String], filter: &str) -> Vec<String> {
+    let named = RefCell::new(select.to_vec());
+    let field = |name: &str| {
+        named.borrow_mut().push(name.to_owned());
+        Ok(SimpleAttributeOperand::default())
+    };
+    // A condition that cannot be read is an error elsewhere.
+    let _ = event_query::parse_with(filter, &field);
+    let is_known = |part: &str| {
+        let has_namespace =
+            part.split_once(':').is_some_and(|(index, _)| index.parse::<u16>().is_ok_and(|it| it > 0));
+        let name = part.strip_prefix("0:").unwrap_or(part);
+        has_namespace
+            || name.eq_ignore_ascii_case("ConditionId")
+            || event_query::standard_field(name).is_some()
+            || Ns0::get().nodes().any(|node| node.browse_name() == name)
+    };
+    let mut unknown: Vec<String> = named
+        .into_inner()
+        .iter()
+        .flat_map(|name| name.split('/'))
+        .filter(|part| !is_known(part))
+        .map(str::to_owned)
+        .collect();
+    unknown.dedup();
+    unknown
 }
 
 /// Prints one event: a line, or a JSON document in a line.
@@ -178,6 +219,15 @@ mod tests {
     fn control_characters_of_a_server_are_not_printed() {
         assert_eq!(printable("a\nb\u{1b}[2Jc\u{7}"), "a b [2Jc ");
         assert_eq!(printable("\u{1b}[2mfaint\u{1b}[0m"), "\u{1b}[2mfaint\u{1b}[0m");
+    }
+
+    #[test]
+    fn fields_that_no_standard_type_has_are_named() {
+        let of = |filter: &str| unknown_fields(&[], filter);
+        assert_eq!(of("severty >= 300 and message like '%x%'"), ["severty"]);
+        assert_eq!(of("severity >= high"), ["high"]);
+        assert!(of("EnabledState/Id = true and 2:Pressure > 3 and oftype i=2041").is_empty());
+        assert_eq!(unknown_fields(&["ClientUserId".into(), "StatusCodId".into()], ""), ["StatusCodId"]);
     }
 
     #[test]

@@ -20,7 +20,9 @@ pub(crate) struct ManArgs {
 pub(crate) fn run(arguments: &ManArgs, output: Output) -> Result<(), Failure> {
     let directory = &arguments.directory;
     std::fs::create_dir_all(directory)
-        .and_then(|()| clap_mangen::generate_to(whole(crate::Cli::command()), directory))
+        .and_then(|()| {
+            clap_mangen::generate_to(whole(crate::examples::with_examples(crate::Cli::command())), directory)
+        })
         .map_err(|error| Failure::Environment(format!("cannot write to {}: {error}", directory.display())))?;
     output.text(&format!("wrote the manual pages to {}", directory.display()))
 }

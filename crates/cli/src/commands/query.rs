@@ -152,8 +152,9 @@ fn kind(session: &mut Session, text: &str) -> Result<NodeId, Failure> {
         Err(_) => {
             let meant = suggestion::question(text, types().map(|node| node.browse_name()));
             Err(Failure::Usage(format!(
-                "{text} is no type of the specification{meant} Name other types by their NodeId or by a path such as \
-                 /Types/ObjectTypes/BaseObjectType/2:PumpType"
+                "{text} is no type of the specification{meant}{} Name other types by their NodeId or by a path such as \
+                 /Types/ObjectTypes/BaseObjectType/2:PumpType",
+                if meant.is_empty() { "." } else { "" }
             )))
         }
     }

@@ -6,12 +6,12 @@ use crate::failure::Failure;
 use crate::node::{self, Operand};
 use crate::output::{self, Output};
 use crate::resolve;
-use crate::session::Session;
+use crate::session::{self, Session};
 use clap::Args;
 use serde_json::{Value, json};
 use taktwerk_lab::table::{Align, Table};
 use taktwerk_schema::ReadValueId;
-use taktwerk_types::{DataValue, NodeId, Variant};
+use taktwerk_types::{DataValue, NodeId, StatusCode, Variant};
 
 /// Arguments of `taktwerk read`.
 #[derive(Debug, Args)]
@@ -92,7 +92,7 @@ pub(crate) fn run(arguments: &ReadArgs, output: Output) -> Result<(), Failure> {
     let mut rows: Vec<(Wanted, DataValue)> = wanted.into_iter().zip(results).collect();
     if arguments.all {
         // Attributes that a NodeClass does not have are no news.
-        rows.retain(|(_, value)| value.status() != taktwerk_types::StatusCode::BAD_ATTRIBUTE_ID_INVALID);
+        rows.retain(|(_, value)| value.status() != StatusCode::BAD_ATTRIBUTE_ID_INVALID);
     }
     for (_, value) in &rows {
         session.learn_types(value.value.as_ref())?;
@@ -108,9 +108,15 @@ pub(crate) fn run(arguments: &ReadArgs, output: Output) -> Result<(), Failure> {
             let status = value.status();
             let why = status.description().unwrap_or_default();
             Err(Failure::BadStatus(format!(
-                "{bad} of {} reads failed; {}: {status}: {why}",
+                "{bad} of {} reads failed; {}: {status}: {why}{}",
                 rows.len(),
-                wanted.node
+                wanted.node,
+                // The attribute may be another one than the Value.
+                if wanted.attribute == Attribute::VALUE || status == StatusCode::BAD_NODE_ID_UNKNOWN {
+                    session::advice(&wanted.node, status)
+                } else {
+                    String::new()
+                }
             )))
         }
         None => Ok(()),

@@ -113,7 +113,11 @@ pub(crate) fn run(arguments: &WatchArgs, output: Output, interrupt: &Interrupt) 
         return Err(Failure::Interrupted);
     }
     match refused.first() {
-        Some(first) => Err(Failure::BadStatus(format!("{} items were refused; {first}", refused.len()))),
+        Some(first) => Err(Failure::BadStatus(format!(
+            "{} of {} items were refused; {first}",
+            refused.len(),
+            watched.len()
+        ))),
         None => Ok(()),
     }
 }
@@ -182,7 +186,11 @@ fn on_event(
                     .map_or(String::new(), |item| item.node.to_string());
                 if result.status.is_bad() {
                     tell!("{}", output.bad(&format!("{name}: {}", result.status)));
-                    refused.push(format!("{name}: {}", result.status));
+                    let why = result.status.description().unwrap_or_default();
+                    let advice = watched
+                        .get(result.client_handle as usize)
+                        .map_or_else(String::new, |item| session::advice(&item.node, result.status));
+                    refused.push(format!("{name}: {}: {why}{advice}", result.status));
                 } else if output.is_json() {
                     output.line(&json!({
                         "Event": "ItemCreated",

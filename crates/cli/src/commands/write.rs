@@ -5,7 +5,7 @@ use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
 use crate::node::Operand;
 use crate::output::{self, Output};
-use crate::session::Session;
+use crate::session::{self, Session};
 use crate::{resolve, value};
 use clap::Args;
 use serde_json::{Value, json};
@@ -122,7 +122,8 @@ pub(crate) fn run(arguments: &WriteArgs, output: Output) -> Result<(), Failure> 
     match rows.iter().find(|(_, status)| status.is_bad()) {
         Some((write, status)) => {
             let why = status.description().unwrap_or_default();
-            Err(Failure::BadStatus(format!("{}: {status}: {why}", write.node_id)))
+            let advice = session::advice(&write.node_id, *status);
+            Err(Failure::BadStatus(format!("{}: {status}: {why}{advice}", write.node_id)))
         }
         None => Ok(()),
     }
@@ -177,7 +178,9 @@ fn read(session: &mut Session, node: &NodeId, attribute: Attribute) -> Result<Va
     let id = ReadValueId { node_id: node.clone(), attribute_id: attribute.id(), ..Default::default() };
     let result = session.read(vec![id])?.into_iter().next().unwrap_or_default();
     if result.status().is_bad() {
-        return Err(Failure::BadStatus(format!("{node}: reading its {attribute}: {}", result.status())));
+        let status = result.status();
+        let advice = session::advice(node, status);
+        return Err(Failure::BadStatus(format!("{node}: reading its {attribute}: {status}.{advice}")));
     }
     Ok(result.value.unwrap_or_default())
 }

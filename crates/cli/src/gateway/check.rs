@@ -1,7 +1,7 @@
 //! `taktwerk gateway check`: all mistakes of a file, and what is suspicious in it.
 
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, counted};
 use clap::Args;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -82,10 +82,6 @@ fn rest(path: &Path, text: &str, config: Option<&GatewayConfig>) -> Option<Strin
         )),
         Ok(_) => None,
     }
-}
-
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 fn document(mistake: &Mistake) -> Value {

@@ -79,10 +79,10 @@ pub(crate) fn import(arguments: &ImportArgs, output: Output) -> Result<(), Failu
         write(path, &init::file_of(&sections))?;
         if !output.is_json() {
             output.text(&format!(
-                "wrote {0}: {1} sources, {2} tags; next: taktwerk gateway check {0}, then taktwerk serve --config {0}",
+                "wrote {0}: {1}, {2}; next: taktwerk gateway check {0}, then taktwerk serve --config {0}",
                 path.display(),
-                imported.sources.len(),
-                imported.tags.len()
+                crate::output::counted(imported.sources.len(), "source"),
+                crate::output::counted(imported.tags.len(), "tag")
             ))?;
         }
     }

@@ -38,6 +38,11 @@ impl ColorChoice {
     }
 }
 
+/// A number with what is counted: `1 tag`, `2 tags`.
+pub(crate) fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 impl Output {
     /// With `json`, only documents, which have no colours.
     pub(crate) fn new(json: bool, color: ColorChoice) -> Self {

@@ -377,9 +377,10 @@ impl Configured {
             (_, false) => "secured connections only",
         };
         let users = self.users.as_ref().map_or(0, |users| users.users().iter().len());
+        let users = crate::output::counted(users, "user");
         let anonymous = if config.identities.anonymous { "anonymous clients let in" } else { "users only" };
         let tokens = if self.tokens.is_some() { ", access tokens" } else { "" };
         let certificates = if config.identities.certificates { ", users with certificates" } else { "" };
-        format!("{reach}, {security}, {anonymous}, {users} users with passwords{certificates}{tokens}")
+        format!("{reach}, {security}, {anonymous}, {users} with passwords{certificates}{tokens}")
     }
 }

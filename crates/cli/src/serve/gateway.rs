@@ -137,7 +137,8 @@ mod imp {
             let started = started.map_err(|error| Failure::Environment(error.to_string()))?;
             if let Some(gateway) = &started {
                 for source in gateway.sources().views() {
-                    tell!("source {}: {}, {} tags", source.name, source.description, source.tags);
+                    let tags = crate::output::counted(source.tags, "tag");
+                    tell!("source {}: {}, {tags}", source.name, source.description);
                 }
                 for view in gateway.destinations().views() {
                     let waiting = match view.counters.queued {

@@ -245,7 +245,14 @@ pub(crate) enum ServeError {
 
 impl From<ServeError> for Failure {
     fn from(error: ServeError) -> Self {
-        Self::Environment(error.to_string())
+        use taktwerk::BuildError;
+        match &error {
+            // A NodeSet that the user named.
+            ServeError::Import(_) | ServeError::Build(BuildError::Import(_) | BuildError::File { .. }) => {
+                Self::Usage(error.to_string())
+            }
+            _ => Self::Environment(error.to_string()),
+        }
     }
 }
 

@@ -454,22 +454,27 @@ pub fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option
         .map(|(_, name)| name)
 }
 
-/// Characters to be changed, added or left out (Levenshtein).
+/// Characters to be changed, added, left out or swapped with the next one.
 fn distance(one: &str, two: &str) -> usize {
-    let two: Vec<char> = two.chars().collect();
+    let (one, two): (Vec<char>, Vec<char>) = (one.chars().collect(), two.chars().collect());
+    let at = |row: &[usize], place: usize| row.get(place).copied().unwrap_or_default();
+    let mut before: Vec<usize> = Vec::new();
     let mut row: Vec<usize> = (0..=two.len()).collect();
-    for (at, char) in one.chars().enumerate() {
-        let mut diagonal = at;
-        let mut left = at + 1;
-        for (place, other) in row.iter_mut().skip(1).zip(&two) {
-            let above = *place;
-            left = (diagonal + usize::from(*other != char)).min(above + 1).min(left + 1);
-            diagonal = above;
-            *place = left;
+    for (down, char) in one.iter().enumerate() {
+        let mut next = vec![down + 1];
+        for (across, other) in two.iter().enumerate() {
+            let changed = at(&row, across) + usize::from(other != char);
+            let mut best = changed.min(at(&row, across + 1) + 1).min(at(&next, across) + 1);
+            let is_swapped = down > 0
+                && across > 0
+                && one.get(down - 1) == Some(other)
+                && two.get(across - 1) == Some(char);
+            if is_swapped {
+                best = best.min(at(&before, across - 1) + 1);
+            }
+            next.push(best);
         }
-        if let Some(first) = row.first_mut() {
-            *first = at + 1;
-        }
+        before = core::mem::replace(&mut row, next);
     }
     row.last().copied().unwrap_or_default()
 }

@@ -225,8 +225,17 @@ mod tests {
     #[test]
     fn mistakes_are_named_with_their_line_and_what_would_be_right() {
         assert_eq!(
-            mistake("[server]\nbinds = [\"127.0.0.1:4840\"]\n").split(", expected").next(),
-            Some("server.toml:2: unknown field `binds`")
+            mistake("[server]\nbinds = [\"127.0.0.1:4840\"]\n"),
+            "server.toml:2: unknown field `binds`; did you mean `bind`?"
+        );
+        let far = mistake("[server]\nvelocity = 1\n");
+        assert!(
+            far.starts_with("server.toml:2: unknown field `velocity`, expected one of `application_name`"),
+            "{far}"
+        );
+        assert_eq!(
+            mistake("[[sorce]]\nname = \"a\"\n"),
+            "server.toml:1: unknown field `sorce`; did you mean `source`?"
         );
         assert_eq!(
             mistake("[server]\nthreads = \"two\"\n"),

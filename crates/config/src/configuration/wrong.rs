@@ -18,6 +18,9 @@ pub(super) fn explain(error: &toml::de::Error) -> (String, String) {
             "write one of its words in quotation marks".to_owned(),
         );
     }
+    if let Some((problem, hint)) = misspelt(&message) {
+        return (problem, hint);
+    }
     let is_value = message.starts_with("invalid value: ");
     let told = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "));
     let Some((found, wanted)) = told.and_then(|told| told.rsplit_once(", expected ")) else {
@@ -39,6 +42,13 @@ pub(super) fn explain(error: &toml::de::Error) -> (String, String) {
         _ => format!("this is {found}"),
     };
     (at(problem), format!("write {}", wanted_as(wanted)))
+}
+
+/// Of a key that is not known: the key that is probably meant, instead of all that there are.
+fn misspelt(message: &str) -> Option<(String, String)> {
+    let (unknown, expected) = message.strip_prefix("unknown field `")?.split_once("`, expected ")?;
+    let near = super::meaning::nearest(unknown, expected.split('`').skip(1).step_by(2))?;
+    Some((format!("unknown field `{unknown}`"), format!("did you mean `{near}`?")))
 }
 
 /// Where a value stands: `limits.sessions`.

@@ -141,6 +141,10 @@ impl Adapter for Calculation {
         Ok(Placement::Variable(Kind::scalar(element)))
     }
 
+    fn inputs(&self, position: usize) -> &[String] {
+        self.formulas.get(position).map_or(&[], |formula| &formula.inputs)
+    }
+
     fn run<'a>(&'a mut self, feed: &'a Feed, writes: &'a mut Writes) -> BoxFuture<'a, Result<(), Fault>> {
         Box::pin(self.session(feed, writes))
     }

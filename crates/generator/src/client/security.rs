@@ -9,6 +9,7 @@ use taktwerk_client::config::Security;
 use taktwerk_crypto::{MessageSecurityMode, Provider, SecurityPolicy};
 use taktwerk_load::connection::SecurityArgs;
 use taktwerk_load::endpoint::Endpoint;
+use taktwerk_load::suggestion::question;
 use taktwerk_pki::doctor::own_expiry;
 use taktwerk_pki::{CertificateSettings, NewKey, Store};
 
@@ -78,7 +79,11 @@ pub fn warn_of_expiry(pki: &Pki, tell: &dyn Tell) {
 pub fn wanted(server: &Endpoint, arguments: &SecurityArgs) -> Result<Security, GeneratorError> {
     let usage = |error: &dyn core::fmt::Display| GeneratorError::Usage(error.to_string());
     let mode = arguments.mode.as_deref().map(str::parse::<MessageSecurityMode>).transpose();
-    let mode = mode.map_err(|error| usage(&error))?;
+    let mode = mode.map_err(|_| {
+        let text = arguments.mode.as_deref().unwrap_or_default();
+        let modes = ["None", "Sign", "SignAndEncrypt"];
+        usage(&format!("--mode {text}: the modes are {}{}", modes.join(", "), question(text, modes)))
+    })?;
     let best = Ok(Security::Best);
     let policy = match arguments.policy.as_deref() {
         Some(text) if text.eq_ignore_ascii_case("best") => match mode {
@@ -90,7 +95,7 @@ pub fn wanted(server: &Endpoint, arguments: &SecurityArgs) -> Result<Security, G
                 )));
             }
         },
-        Some(text) => text.parse::<SecurityPolicy>().map_err(|error| usage(&format!("{text}: {error}")))?,
+        Some(text) => text.parse::<SecurityPolicy>().map_err(|_| usage(&unknown_policy(text)))?,
         None if mode.is_some_and(|mode| mode != MessageSecurityMode::None) => {
             return Err(usage(&"--mode needs a --policy that it goes with, such as Basic256Sha256"));
         }
@@ -106,6 +111,14 @@ pub fn wanted(server: &Endpoint, arguments: &SecurityArgs) -> Result<Security, G
         )));
     }
     Ok(Security::Exactly(policy, mode))
+}
+
+/// The message about a policy that there is not.
+fn unknown_policy(text: &str) -> String {
+    let names: Vec<String> = SecurityPolicy::ALL.iter().map(ToString::to_string).collect();
+    let names = || names.iter().map(String::as_str).chain(["best"]);
+    let all = names().collect::<Vec<_>>().join(", ");
+    format!("--policy {text}: there is no such SecurityPolicy (there are {all}){}", question(text, names()))
 }
 
 /// Whether nothing but messages without security is asked for.

@@ -70,7 +70,9 @@ fn describe(error: &ClientError) -> String {
             format!("{error}; try {}", options_for(offered))
         }
         ClientError::Security(SecurityProblem::NoTokenPolicy(_)) => {
-            format!("{error}; `taktwerk endpoints` lists the kinds of users that it accepts")
+            format!(
+                "{error}; log in with --user, or see `taktwerk endpoints` for the kinds of users that it accepts"
+            )
         }
         ClientError::Security(SecurityProblem::UserCertificate(_)) => {
             format!("{error}: name a --policy for keys of its kind, or another --user-cert")
@@ -78,7 +80,18 @@ fn describe(error: &ClientError) -> String {
         ClientError::Security(SecurityProblem::PlaintextPassword) => {
             format!("{error}: add --allow-plaintext-password if you trust the network")
         }
-        other => other.to_string(),
+        other => {
+            let text = other.to_string();
+            // The system's words; the error is no longer typed here.
+            let advice = if text.contains("Connection refused") {
+                ". No program listens there: start the server, or check the port"
+            } else if text.contains("failed to lookup address") {
+                ". Check the host name"
+            } else {
+                ""
+            };
+            format!("{text}{advice}")
+        }
     }
 }
 

@@ -141,7 +141,7 @@ fn insert(table: &mut toml::Table, path: &[&str], value: toml::Value) -> Result<
         toml::Value::Array(array) => {
             let (index, rest) = rest.split_first().ok_or("name the entry by its number, from 0")?;
             let index: usize = index.parse().map_err(|_| "name the entry by its number, from 0")?;
-            let entry = array.get_mut(index).ok_or("there are fewer entries")?;
+            let entry = array.get_mut(index).ok_or("the list has fewer entries; they count from 0")?;
             match entry {
                 toml::Value::Table(child) if !rest.is_empty() => insert(child, rest, value),
                 entry => {

@@ -80,7 +80,8 @@ pub(crate) async fn log_on(
     if !app.logins.pass(address, Instant::now()) {
         return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many attempts; try again in a minute"));
     }
-    let (cookie, visitor) = app.visitors.log_on(&app.subject, &login.user, &login.password).await?;
+    let (cookie, visitor) =
+        app.visitors.log_on(&app.subject, &login.user, &login.password).await.map_err(Problem::of_log_on)?;
     app.logins.succeeded(address);
     let mut headers = HeaderMap::new();
     set_cookie(&app, &mut headers, &cookie, None);

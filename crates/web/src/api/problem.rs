@@ -46,6 +46,27 @@ fn is_denial(status: UaStatus) -> bool {
     status == UaStatus::BAD_USER_ACCESS_DENIED || status == UaStatus::BAD_SECURITY_MODE_INSUFFICIENT
 }
 
+impl Problem {
+    /// A refused log-on. The page asks for a name and a password, so a user that the server does not let in is told so.
+    pub(crate) fn of_log_on(refusal: Refusal) -> Self {
+        let is_of_user = match &refusal {
+            Refusal::Server(error) => matches!(
+                error.status(),
+                UaStatus::BAD_USER_ACCESS_DENIED
+                    | UaStatus::BAD_IDENTITY_TOKEN_REJECTED
+                    | UaStatus::BAD_IDENTITY_TOKEN_INVALID
+            ),
+            _ => false,
+        };
+        let problem = Self::from(refusal);
+        if !is_of_user {
+            return problem;
+        }
+        let message = "the server does not let this user in: check the user name and the password";
+        Self::new(problem.status, message)
+    }
+}
+
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         let status = match &refusal {
@@ -61,5 +82,20 @@ impl From<Refusal> for Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         (self.status, Json(json!({ "error": self.message }))).into_response()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_password_is_told_in_words() {
+        let status = |status| Refusal::Server(Error::Status { what: "ActivateSession".to_owned(), status });
+        let denied = Problem::of_log_on(status(UaStatus::BAD_USER_ACCESS_DENIED));
+        assert_eq!(denied.status, StatusCode::UNAUTHORIZED);
+        assert!(denied.message.contains("check the user name and the password"), "{}", denied.message);
+        let busy = Problem::of_log_on(status(UaStatus::BAD_TOO_MANY_SESSIONS));
+        assert!(busy.message.contains("BadTooManySessions"), "{}", busy.message);
     }
 }

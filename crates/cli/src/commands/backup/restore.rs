@@ -50,6 +50,16 @@ struct Target {
 
 /// Restores an archive.
 pub(crate) fn run(arguments: &RestoreArgs, output: Output) -> Result<(), Failure> {
+    let was_there = arguments.folder.exists();
+    let result = restore(arguments, output);
+    if !was_there && (result.is_err() || arguments.dry_run) {
+        // Only the folder that was made for the staging: one with files in it stays.
+        let _ = fs::remove_dir(&arguments.folder);
+    }
+    result
+}
+
+fn restore(arguments: &RestoreArgs, output: Output) -> Result<(), Failure> {
     let failed = |path: &Path, error: io::Error| {
         Failure::Environment(format!("{}: {error}; nothing was restored", path.display()))
     };
@@ -60,7 +70,7 @@ pub(crate) fn run(arguments: &RestoreArgs, output: Output) -> Result<(), Failure
     let staging = tempfile::Builder::new().prefix(".taktwerk-restore-").tempdir_in(&folder);
     let staging = staging.map_err(|error| failed(&folder, error))?;
     let Unpacked { manifest, configuration } = archive::read(&arguments.archive, staging.path())
-        .map_err(|error| failed(&arguments.archive, error))?;
+        .map_err(|error| unreadable(&arguments.archive, &error))?;
     let name = single(&manifest.configuration).ok_or_else(|| {
         failed(&arguments.archive, io::Error::other("the configuration's name is not that of a file"))
     })?;
@@ -112,6 +122,21 @@ pub(crate) fn run(arguments: &RestoreArgs, output: Output) -> Result<(), Failure
         }
     }
     report(arguments, &targets, output)
+}
+
+/// The failure of an archive that cannot be read.
+fn unreadable(archive: &Path, error: &io::Error) -> Failure {
+    let name = archive.display();
+    Failure::Usage(match error.kind() {
+        io::ErrorKind::NotFound => format!("{name}: there is no such file; nothing was restored"),
+        // What the decompressor finds.
+        io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
+            format!(
+                "{name} is not an archive of `taktwerk backup`, or it is damaged: {error}; nothing was restored"
+            )
+        }
+        _ => format!("{name}: {error}; nothing was restored"),
+    })
 }
 
 /// A file name without any folder.

@@ -114,7 +114,8 @@ fn time(text: &str) -> Result<UtcTime, String> {
 fn aggregate(text: &str) -> Result<Aggregate, String> {
     Aggregate::from_name(text).ok_or_else(|| {
         let names: Vec<&str> = Aggregate::ALL.iter().map(|aggregate| aggregate.name()).collect();
-        format!("there is no aggregate {text:?}; there are {}", names.join(", "))
+        let meant = crate::suggestion::question(text, names.iter().copied());
+        format!("there is no aggregate {text:?} (there are {}){meant}", names.join(", "))
     })
 }
 

@@ -198,8 +198,13 @@ fn print(
     let chosen = &tuned.recommended;
     let front: Vec<&Point> = tuned.points.iter().filter(|point| point.on_front).collect();
     let shared = if problem.is_shared { ", shared by both directions" } else { "" };
+    // The rate below is what is left of the line.
+    let busy = match problem.link.down.busy {
+        busy if busy > 0.0 => format!("; other traffic takes {} % of the line", (busy * 100.0).round()),
+        _ => String::new(),
+    };
     let load = format!(
-        "{} signals, {} values/s, {} client{}, over {}{shared}",
+        "{} signals, {} values/s, {} client{}, over {}{shared}{busy}",
         problem.items(),
         taktwerk_model::figures::count(problem.values_per_s().round()),
         problem.clients,

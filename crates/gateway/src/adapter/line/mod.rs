@@ -130,7 +130,9 @@ impl Line {
             }
             _ => {
                 let hint = "write address = \"scale7:4001\", or device = \"/dev/ttyUSB0\" for a serial line";
-                return Err(fields.mistake("this source needs an address or a device", hint));
+                let mistake = fields.misspelt(&["address", "device"]);
+                return Err(mistake
+                    .unwrap_or_else(|| fields.mistake("this source needs an address or a device", hint)));
             }
         };
         let framer = take_framer(fields)?;

@@ -59,7 +59,10 @@ impl Modbus {
             (None, Some(device)) => Way::Serial(SerialLine::take(fields, device, 19_200, Parity::Even)?),
             _ => {
                 let hint = "write address = \"host:502\", or device = \"/dev/ttyUSB0\" for a serial line";
-                return Err(fields.mistake("a Modbus source needs an address or a device", hint));
+                let mistake = fields.misspelt(&["address", "device"]);
+                return Err(mistake.unwrap_or_else(|| {
+                    fields.mistake("a Modbus source needs an address or a device", hint)
+                }));
             }
         };
         Ok(Self {

@@ -13,7 +13,7 @@ use crate::fault::{Fault, plain};
 use crate::feed::{Feed, Reading, Writes};
 use crate::fields::{Fields, Mistake};
 use crate::settings::SourceSettings;
-use crate::source::{Adapter, Placement};
+use crate::source::{Adapter, Advice, Placement};
 use crate::statistics::Count;
 use crate::tag::{Access, Tag};
 use crate::value::{Kind, to_json};
@@ -78,7 +78,9 @@ impl Program {
     pub fn take(fields: &mut Fields, _: &SourceSettings) -> Result<Self, Mistake> {
         let command = fields.texts("command")?.filter(|command| command.iter().any(|word| !word.is_empty()));
         let Some(command) = command else {
-            return Err(fields.mistake("command is missing", "write command = [\"python3\", \"adapter.py\"]"));
+            let hint = "write command = [\"python3\", \"adapter.py\"]";
+            let mistake = fields.misspelt(&["command"]);
+            return Err(mistake.unwrap_or_else(|| fields.mistake("command is missing", hint)));
         };
         let mut environment = Vec::new();
         for entry in fields.texts("environment")?.unwrap_or_default() {
@@ -114,6 +116,15 @@ impl Program {
             tags: Vec::new(),
             by_name: HashMap::new(),
         })
+    }
+
+    /// Whether a program is there, as the system looks for it: a path, or a file in one of the folders of `PATH`.
+    fn is_there(&self, program: &str) -> bool {
+        if program.contains('/') {
+            return self.folder.join(program).is_file();
+        }
+        let folders = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&folders).any(|folder| folder.join(program).is_file())
     }
 
     fn start(&self) -> Result<Child, Fault> {
@@ -390,6 +401,20 @@ async fn log(errors: tokio::process::ChildStderr, source: String) {
 impl Adapter for Program {
     fn describe(&self) -> String {
         format!("program {}", self.command.join(" "))
+    }
+
+    fn review(&self, _: &SourceSettings, _: &[String]) -> Vec<Advice> {
+        let Some(program) = self.command.first().filter(|program| !self.is_there(program)) else {
+            return Vec::new();
+        };
+        let words: Vec<&str> = program.split_whitespace().collect();
+        let hint = if words.len() > 1 {
+            format!("write each argument as a text of its own: command = {words:?}")
+        } else {
+            "install it, or write its path; relative paths start from the folder of this file".to_owned()
+        };
+        let problem = format!("there is no program {program:?} now");
+        vec![Advice { position: None, key: "command", problem, hint }]
     }
 
     fn add_tag(&mut self, tag: &Tag, fields: &mut Fields, position: usize) -> Result<Placement, Mistake> {

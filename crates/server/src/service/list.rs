@@ -74,21 +74,7 @@ pub(crate) enum Cursor {
     Ids(Ids),
 }
 
-/// Nodes or references that are added or deleted before others have their turn: some 30 µs. The lock on the nodes is taken for each
-/// of them, and clients that read wait for the slice.
-const NODES_PER_SLICE: i64 = 16;
-
 impl Cursor {
-    /// Units that a slice may spend, whatever the connection has.
-    fn units_max(&self) -> i64 {
-        match self {
-            Self::AddNodes | Self::AddReferences | Self::DeleteNodes(_) | Self::DeleteReferences => {
-                NODES_PER_SLICE * unit::NODE
-            }
-            _ => i64::MAX,
-        }
-    }
-
     /// Does operations until none is left or others have their turn. Operations that are not done stay in `list`.
     fn work(
         &mut self,
@@ -154,8 +140,6 @@ pub(crate) struct Paused {
     left: usize,
     /// Bytes of the request that they take.
     rest: usize,
-    /// It was left before the connection has spent its units: they are not for another slice in the same turn.
-    is_short: bool,
 }
 
 /// Starts a request.
@@ -170,11 +154,6 @@ pub(crate) fn start(
 }
 
 impl Paused {
-    /// What the connection may spend in this turn, of so many units that it has left.
-    pub(crate) fn allowance(&self, units: i64) -> i64 {
-        if self.is_short { units.min(0) } else { units }
-    }
-
     /// Goes on with a request that was left. `body` is the whole request.
     pub(crate) fn resume(
         self,
@@ -198,16 +177,15 @@ fn go_on(
     left: usize,
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
-    let units = cx.units.min(cursor.units_max());
+    let units = cx.units;
     let mut list = List { body, left, units, references: 0, len_max: cx.peer.response_len_max };
     let result = cursor.work(cx, caller, request, &mut list, reply);
-    let is_short = units < cx.units;
-    cx.units -= units - list.units;
+    cx.units = list.units;
     cx.work.operations += (left - list.left) as u64;
     cx.work.references += list.references;
     result?;
     if list.left > 0 {
-        let paused = Paused { cursor, left: list.left, rest: list.body.remaining(), is_short };
+        let paused = Paused { cursor, left: list.left, rest: list.body.remaining() };
         return Ok(Outcome::Suspended(caller.session, Box::new(paused)));
     }
     cursor.finish(cx, caller, request, reply)

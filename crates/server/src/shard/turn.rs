@@ -363,9 +363,6 @@ impl Shard {
             }
             Outcome::Suspended(session, paused) => {
                 self.work.suspensions += 1;
-                if let Some(connection) = self.connections.get_mut(id.0) {
-                    connection.allowance = paused.allowance(connection.allowance);
-                }
                 let body = body.to_vec();
                 let left =
                     Suspended { request_id, handle, session, service, paused, body, response, deadline };

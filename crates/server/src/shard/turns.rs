@@ -108,9 +108,6 @@ impl Shard {
         match outcome {
             Outcome::Suspended(session, paused) => {
                 self.work.suspensions += 1;
-                if let Some(connection) = self.connections.get_mut(id.0) {
-                    connection.allowance = paused.allowance(connection.allowance);
-                }
                 let left =
                     Suspended { request_id, handle, session, service, paused, body, response, deadline };
                 self.turns.suspend(id, left);

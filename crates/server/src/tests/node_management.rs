@@ -4,10 +4,10 @@ use super::attribute::{add, read, variable};
 use super::*;
 use crate::authorization::{Access, Authorization, IdentityRule, role::well_known};
 use schema::{
-    AddNodesItem, AddNodesRequest, AddNodesResponse, AddNodesResult, AddReferencesItem, AddReferencesRequest,
+    AddNodesItem, AddNodesRequest, AddNodesResult, AddReferencesItem, AddReferencesRequest,
     BrowseDescription, BrowseDirection, BrowseRequest, DeleteNodesItem, DeleteNodesRequest,
-    DeleteNodesResponse, DeleteReferencesItem, DeleteReferencesRequest, GenericAttributeValue,
-    GenericAttributes, NodeAttributesMask, NodeClass, ObjectAttributes, PermissionType, ReferenceDescription,
+    DeleteReferencesItem, DeleteReferencesRequest, GenericAttributeValue, GenericAttributes,
+    NodeAttributesMask, NodeClass, ObjectAttributes, PermissionType, ReferenceDescription,
     VariableAttributes, WriteRequest, WriteValue,
 };
 use taktwerk_schema::ids::{
@@ -726,44 +726,4 @@ fn the_limit_of_operations_is_published() {
     let nodes_to_add = (0..3).map(|number| object(NodeId::NULL, &format!("n{number}"))).collect();
     let request = AddNodesRequest { request_header: client.header(), nodes_to_add };
     assert_eq!(client.call(&mut server, &request).unwrap_err(), StatusCode::BAD_TOO_MANY_OPERATIONS);
-}
-
-/// Others have their turn after a few nodes, and nothing is lost on the way.
-#[test]
-fn requests_for_many_nodes_are_done_in_short_slices() {
-    const COUNT: u32 = 100;
-    let mut server = server();
-    let mut client = server.session();
-    let ids: Vec<NodeId> = (1..=COUNT).map(|number| NodeId::numeric(1, 9_000 + number)).collect();
-    let one = |(at, id): (usize, &NodeId)| {
-        double(id.clone(), object_ids::OBJECTS_FOLDER, &format!("Slice {at}"), 1.0)
-    };
-    let nodes = ids.iter().enumerate().map(one).collect();
-    let add = AddNodesRequest { request_header: client.header(), nodes_to_add: nodes };
-    let nodes_to_delete =
-        ids.iter().map(|id| DeleteNodesItem { node_id: id.clone(), delete_target_references: true });
-    let delete =
-        DeleteNodesRequest { request_header: client.header(), nodes_to_delete: nodes_to_delete.collect() };
-    let slices = |client: &mut Client, server: &mut Server| {
-        client.push(server);
-        let mut slices = vec![server.shard.take_work().operations];
-        while !server.shard.turns.is_idle() {
-            server.shard.timer(server.now);
-            slices.push(server.shard.take_work().operations);
-        }
-        client.drain(server);
-        slices
-    };
-    server.shard.take_work();
-    let added = client.enqueue(AddNodesRequest::BINARY_ENCODING_ID, &add);
-    let found = slices(&mut client, &mut server);
-    assert!(found.len() > 5 && found.iter().all(|count| *count <= 20), "{found:?}");
-    assert_eq!(found.iter().sum::<u64>(), u64::from(COUNT));
-    let results = client.response::<AddNodesResponse>(added).unwrap().unwrap().results;
-    assert!(results.len() == ids.len() && results.iter().all(|result| result.status_code.is_good()));
-    let deleted = client.enqueue(DeleteNodesRequest::BINARY_ENCODING_ID, &delete);
-    let found = slices(&mut client, &mut server);
-    assert!(found.len() > 5 && found.iter().all(|count| *count <= 20), "{found:?}");
-    let results = client.response::<DeleteNodesResponse>(deleted).unwrap().unwrap().results;
-    assert!(results.len() == ids.len() && results.iter().all(|status| status.is_good()));
 }

@@ -717,7 +717,7 @@ mod tests {
         let words = [("tcp", 1), ("rtu", 2)];
         assert_eq!(
             all(fields.word("kind", &words).unwrap_err()),
-            "g.toml:4: kind: there is no \"tpc\"; there are tcp, rtu"
+            "g.toml:4: kind: there is no \"tpc\"; did you mean \"tcp\"?"
         );
         assert!(all(fields.span("span").unwrap_err()).contains("g.toml:5: span: this is the text"));
         assert!(all(fields.pair("low").unwrap_err()).starts_with("g.toml:6: low: this is no range"));

@@ -191,6 +191,11 @@ const EXAMPLES: &[(&str, &str)] = &[
   taktwerk bench gateway-opcua --servers 20 --items 500 -c 50 -I 500",
     ),
     (
+        "bench gateway-apply",
+        "\
+  taktwerk bench gateway-apply --changed 10000 --applies 5",
+    ),
+    (
         "lab list",
         "\
   taktwerk lab list --stacks own",

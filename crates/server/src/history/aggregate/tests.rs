@@ -35,6 +35,13 @@ fn close(one: f64, other: f64) -> bool {
     (one - other).abs() <= 1e-9 * (1.0 + one.abs().max(other.abs()))
 }
 
+/// Whether two of the values that an interval has, bounding values among them, differ by no more than rounding.
+fn has_near_tie(values: &[HistoryValue], start: i64, end: i64, rules: Rules) -> bool {
+    let bounds = [start, end].map(|at| number(&bound::interpolated(values, time(at * UNIT), rules)));
+    let all: Vec<f64> = values.iter().map(number).chain(bounds).flatten().collect();
+    all.iter().enumerate().any(|(at, one)| all[..at].iter().any(|other| one != other && close(*one, *other)))
+}
+
 /// Values at whole milliseconds, of every mix of qualities.
 fn values() -> impl Strategy<Value = Vec<HistoryValue>> {
     let other = StatusCode::BAD_SENSOR_FAILURE;
@@ -74,7 +81,9 @@ proptest! {
             let result = compute(aggregate, &interval);
             let (number, status, at) = naive.expected(aggregate);
             let number = number.filter(|_| !result.status.is_bad());
-            prop_assert_eq!(result.status, status, "{:?}: {:?}", aggregate, result);
+            // Whether the extreme occurs several times hangs on the last bit where bounding values are nearly equal to others.
+            let is_tie = (result.status.0 ^ status.0) == bits::MULTI_VALUE && has_near_tie(&values, start, end, rules);
+            prop_assert!(is_tie || result.status == status, "{:?}: {:?}, not {:?}", aggregate, result, status);
             match (number, shown(&result.value)) {
                 (Some(expected), Some(found)) => {
                     prop_assert!(close(expected, found), "{:?}: {} is not {}", aggregate, found, expected);

@@ -114,9 +114,18 @@ pub fn watch() -> io::Result<Watch> {
 #[cfg(all(test, target_os = "linux", target_env = "gnu"))]
 mod tests {
     use super::*;
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    /// There is one heap: who looks at it takes turns.
+    static HEAP: Mutex<()> = Mutex::new(());
+
+    fn heap() -> MutexGuard<'static, ()> {
+        HEAP.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
     #[test]
     fn what_lies_below_a_living_piece_is_given_back() {
+        let _heap = heap();
         // Pieces that are too small to be mapped by themselves; the last one stays, so the heap cannot shrink.
         let before = resident().unwrap();
         let mut pieces: Vec<Vec<u8>> = (0..4_000).map(|_| vec![1u8; 16 << 10]).collect();
@@ -137,6 +146,7 @@ mod tests {
     #[test]
     #[allow(unsafe_code)]
     fn small_pieces_are_not_kept_apart() {
+        let _heap = heap();
         assert!(free_evenly());
         let mut pieces: Vec<Box<[u8; 24]>> = (0..100_000).map(|_| Box::new([1; 24])).collect();
         // Every second one, so that no two neighbours are free.
@@ -152,6 +162,7 @@ mod tests {
 
     #[test]
     fn a_watch_ends_when_it_is_dropped() {
+        let _heap = heap();
         let watch = watch().unwrap();
         let end = watch._end.clone().unwrap();
         drop(watch);

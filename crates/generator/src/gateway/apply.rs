@@ -51,7 +51,8 @@ pub(crate) fn run(arguments: &GatewayApply, context: &Context<'_>) -> Result<Fin
     let devices = Devices::start(arguments.devices + changing, arguments.registers, nanos(arguments.poll), 0)
         .map_err(|error| GeneratorError::Environment(format!("cannot start the devices: {error}")))?;
     let folder = tempfile::tempdir().map_err(GeneratorError::environment)?;
-    let text = configuration(arguments, &devices, 0);
+    write_tables(arguments, folder.path(), 0)?;
+    let text = configuration(arguments, &devices);
     let gateway = start(&text, folder.path(), arguments.gateway_cpu.as_ref(), context)?;
     let mut watcher = Watcher::connect(gateway.url(), watched(arguments), arguments.interval, context)?;
     wait(&mut watcher, "warming up", arguments.warmup, context)?;
@@ -65,8 +66,7 @@ pub(crate) fn run(arguments: &GatewayApply, context: &Context<'_>) -> Result<Fin
             break;
         }
         let high = high(number);
-        std::fs::write(folder.path().join(FILE), configuration(arguments, &devices, number))
-            .map_err(GeneratorError::environment)?;
+        write_tables(arguments, folder.path(), number)?;
         watcher.take();
         apply(arguments, folder.path(), &mut watcher, context, &mut during)?;
         let seen = watcher.take();
@@ -87,35 +87,58 @@ fn high(number: u32) -> u32 {
     1000 + number
 }
 
-/// A source for each device, with a tag for each register. The tags of the last devices change with each configuration.
-fn configuration(arguments: &GatewayApply, devices: &Devices, number: u32) -> String {
+/// The tables of tags: files of their own, because the tags of a large plant are longer than a configuration may be.
+const STEADY: &str = "steady.csv";
+const CHANGING: &str = "changing.csv";
+const LAST: &str = "last.csv";
+
+/// A source for each device. The last of those whose tags change may have fewer tags than registers.
+fn configuration(arguments: &GatewayApply, devices: &Devices) -> String {
     let mut text = HEAD.to_owned();
     let poll = arguments.poll.as_secs_f64() * 1e3;
-    let (unchanged, registers) = (arguments.devices as usize, u32::from(arguments.registers));
-    let mut left = arguments.changed;
+    let (unchanged, last) = (arguments.devices as usize, devices.addresses().len() - 1);
     for (device, address) in devices.addresses().iter().enumerate() {
+        let table = if device < unchanged {
+            STEADY
+        } else if device == last {
+            LAST
+        } else {
+            CHANGING
+        };
         // Writing into a text does not fail.
         let _ = write!(
             text,
             "[[source]]\nname = \"d{device}\"\ntype = \"modbus\"\naddress = \"{address}\"\nunit = 1\n\
-             interval = \"{poll} ms\"\n"
+             interval = \"{poll} ms\"\ntags = \"{table}\"\n"
         );
-        let changes = device >= unchanged;
-        let count = if changes { registers.min(left) } else { registers };
-        if changes {
-            left -= count;
-        }
-        for register in 0..count {
-            let _ = write!(
-                text,
-                "[[tag]]\nsource = \"d{device}\"\nname = \"{register}\"\naddress = \"holding:{register}\"\n"
-            );
-            if changes {
-                let _ = writeln!(text, "range = [0, {}]", high(number));
-            }
-        }
     }
     text
+}
+
+/// A table of tags; those that change have a range.
+fn table(count: u32, high: Option<u32>) -> String {
+    let mut text = "name,address,range\n".to_owned();
+    let range = high.map_or_else(String::new, |high| format!("0..{high}"));
+    for register in 0..count {
+        // Writing into a text does not fail.
+        let _ = writeln!(text, "{register},holding:{register},{range}");
+    }
+    text
+}
+
+/// Writes the tables of a configuration.
+fn write_tables(arguments: &GatewayApply, folder: &Path, number: u32) -> Result<(), GeneratorError> {
+    let registers = u32::from(arguments.registers);
+    let last = (arguments.changed - 1) % registers + 1;
+    let high = Some(high(number));
+    for (name, text) in
+        [(STEADY, table(registers, None)), (CHANGING, table(registers, high)), (LAST, table(last, high))]
+    {
+        let file = folder.join(name);
+        std::fs::write(&file, text)
+            .map_err(|error| GeneratorError::Environment(format!("{}: {error}", file.display())))?;
+    }
+    Ok(())
 }
 
 /// The tags that do not change. The registers of a device change together and come in one message: the first one tells its age.
@@ -255,9 +278,11 @@ mod tests {
     fn a_configuration_changes_so_many_tags_and_no_others() {
         let devices = Devices::start(4, 3, 100_000_000, 0).unwrap();
         let arguments = GatewayApply { devices: 2, registers: 3, changed: 4, ..GatewayApply::default() };
+        let folder = tempfile::tempdir().unwrap();
         let parse = |number| {
-            let text = configuration(&arguments, &devices, number);
-            taktwerk_gateway::GatewayConfig::parse(Path::new(FILE), &text).unwrap().unwrap()
+            write_tables(&arguments, folder.path(), number).unwrap();
+            let text = configuration(&arguments, &devices);
+            taktwerk_gateway::GatewayConfig::parse(&folder.path().join(FILE), &text).unwrap().unwrap()
         };
         let (one, two) = (parse(1), parse(2));
         assert_eq!((one.sources.len(), one.tag_count()), (4, 10));

@@ -292,7 +292,8 @@ mod tests {
         }
         assert!(commands.len() > 80, "only {} commands", commands.len());
         for (path, command) in commands {
-            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let help = command.get_after_help().or_else(|| command.get_after_long_help());
+            let help = help.map(ToString::to_string).unwrap_or_default();
             let examples: Vec<&str> = help.lines().filter(|line| line.starts_with("  taktwerk")).collect();
             assert!(!examples.is_empty(), "{path} has no examples");
             assert!(examples.iter().any(|example| example.contains(&path)), "{path}: none shows it: {help}");

@@ -330,7 +330,8 @@ fn add(command: Command, names: &mut Vec<&str>, examples: &str) -> Command {
     if names.is_empty() {
         let heading = if examples.contains('\n') { "Examples" } else { "Example" };
         let before = command.get_after_help().map(|text| format!("{text}\n\n")).unwrap_or_default();
-        return command.after_help(format!("{before}{heading}:\n{examples}"));
+        // A line that is continued loses the spaces of the next one.
+        return command.after_help(format!("{before}{heading}:\n  {}", examples.trim_start()));
     }
     let name = names.remove(0);
     if command.find_subcommand(name).is_none() {

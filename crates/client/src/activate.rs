@@ -318,6 +318,9 @@ impl Client {
             }
             // It would refuse a new session too: the old one is kept for the next attempt.
             Err(error) if is_busy(error.status()) => self.lose(error, now, sink),
+            Err(error) if error.is_refused_user() && !self.config.reconnect.retry_refused_user => {
+                self.lose(error, now, sink);
+            }
             // The server does not know the old session any more, or does not give it to this channel: Part 4 §6.7 goes
             // on with a new one.
             Err(ClientError::Service { .. }) if session.activated => {

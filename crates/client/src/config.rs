@@ -82,6 +82,9 @@ pub struct ReconnectPolicy {
     pub enabled: bool,
     /// Whether the first connection is retried as well. Default false: a mistyped name should be told at once.
     pub retry_first: bool,
+    /// Whether to go on after the server has refused the user. Default true: a server may not know its users for a while. False
+    /// for clients that log on for a person: the password has changed, and more attempts with the old one lock the user out.
+    pub retry_refused_user: bool,
     /// Delay before the first attempt. Default 100 ms.
     pub delay_min: Duration,
     /// Longest delay. Default 30 s.
@@ -95,6 +98,7 @@ impl Default for ReconnectPolicy {
         Self {
             enabled: true,
             retry_first: false,
+            retry_refused_user: true,
             delay_min: Duration::from_millis(100),
             delay_max: Duration::from_secs(30),
             attempts_max: None,

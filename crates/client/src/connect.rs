@@ -263,7 +263,8 @@ impl Client {
         // What the application asked for cannot be had; only a server that has been reached may change its mind.
         let hopeless =
             !self.tries.was_up && matches!(error, ClientError::Security(_) | ClientError::Local(_));
-        allowed && left && !hopeless
+        let is_refused = error.is_refused_user() && !policy.retry_refused_user;
+        allowed && left && !hopeless && !is_refused
     }
 
     /// Doubles with each attempt; a random half spreads clients that lost the same server. A server that says it has too

@@ -186,6 +186,19 @@ impl ClientError {
         )
     }
 
+    /// Whether the server has refused the user, whatever the reason (Part 4 §5.7.3.3).
+    #[must_use]
+    pub fn is_refused_user(&self) -> bool {
+        let Self::Service { service: "ActivateSession", status } = self else { return false };
+        matches!(
+            *status,
+            StatusCode::BAD_USER_ACCESS_DENIED
+                | StatusCode::BAD_IDENTITY_TOKEN_REJECTED
+                | StatusCode::BAD_IDENTITY_TOKEN_INVALID
+                | StatusCode::BAD_USER_SIGNATURE_INVALID
+        )
+    }
+
     /// Whether the connection itself failed, so that nothing is known about what became of the request.
     #[must_use]
     pub fn is_connection(&self) -> bool {

@@ -224,6 +224,35 @@ fn a_refused_reactivation_leads_to_a_new_session() {
     assert!(matches!(&events[..], [Event::ConnectionLost { .. }, Event::Restored(Restored::NewSession, _)]));
 }
 
+/// The password was changed: one attempt, and the application is told.
+#[test]
+fn a_refused_user_is_not_tried_again_if_the_policy_says_so() {
+    let activate = ActivateSessionRequest::BINARY_ENCODING_ID;
+    for status in [StatusCode::BAD_USER_ACCESS_DENIED, StatusCode::BAD_IDENTITY_TOKEN_REJECTED] {
+        for retries in [false, true] {
+            let mut setup = Setup::default();
+            setup.client.reconnect.retry_refused_user = retries;
+            let mut world = World::connected_with(setup);
+            world.take_events();
+            world.server.knobs.always.insert(activate, status);
+            let count = |world: &World| world.server.received.iter().filter(|id| **id == activate).count();
+            let before = count(&world);
+            world.server.forget_sessions();
+            world.break_connection();
+            world.seconds(60);
+            let events = world.take_events();
+            let ended = events.iter().filter(|event| matches!(event, Event::Disconnected(Some(_)))).count();
+            let attempts = count(&world) - before;
+            if retries {
+                assert!(ended == 0 && attempts > 3, "{attempts}: {events:?}");
+            } else {
+                assert_eq!((ended, attempts), (1, 1), "{events:?}");
+                assert_eq!(world.client.poll_timeout(), None);
+            }
+        }
+    }
+}
+
 /// The server forgets its sessions without a word.
 #[test]
 fn whoever_notices_that_the_session_is_gone_gets_a_new_one() {

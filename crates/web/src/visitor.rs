@@ -81,7 +81,7 @@ impl Visitor {
 
     fn is_idle(&self, now: Instant) -> bool {
         let seen = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        self.streams.is_empty() && now.saturating_duration_since(seen) > IDLE
+        self.client.has_ended() || (self.streams.is_empty() && now.saturating_duration_since(seen) > IDLE)
     }
 }
 
@@ -131,9 +131,13 @@ impl Visitors {
         self.by_cookie.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The visitor with a cookie.
+    /// The visitor with a cookie. Visitors whom the server no longer accepts are logged off.
     pub(crate) fn find(&self, cookie: &str) -> Option<Arc<Visitor>> {
         let visitor = self.lock().get(cookie).cloned()?;
+        if visitor.client.has_ended() {
+            self.log_off(cookie);
+            return None;
+        }
         visitor.touch();
         Some(visitor)
     }
@@ -141,7 +145,7 @@ impl Visitors {
     /// The session of those who are not logged on.
     pub(crate) async fn anonymous(&self, subject: &Subject) -> Result<Arc<Visitor>, Refusal> {
         let mut anonymous = self.anonymous.lock().await;
-        if let Some(visitor) = &*anonymous {
+        if let Some(visitor) = anonymous.as_ref().filter(|visitor| !visitor.client.has_ended()) {
             return Ok(Arc::clone(visitor));
         }
         let visitor = Arc::new(connect(subject, None).await?);
@@ -192,7 +196,8 @@ async fn connect(subject: &Subject, user: Option<(&str, &str)>) -> Result<Visito
         .application_name("Taktwerk dashboard")
         .session_name(&format!("dashboard {}", user.map_or("anonymous", |user| user.0)))
         .request_timeout(Duration::from_secs(10))
-        .reconnect(ReconnectPolicy::default());
+        // A password that is refused has been changed. Tried again, it would lock out the user.
+        .reconnect(ReconnectPolicy { retry_refused_user: false, ..ReconnectPolicy::default() });
     // The connection stays within this process, but the server may demand security for users and nodes.
     let mode = match &subject.dashboard_pki {
         Some(pki) => {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 use taktwerk::{RunningServer, Server, StatusCode, UtcTime, Variable};
 use taktwerk_server::authorization::{Authorization, IdentityRule};
@@ -43,23 +43,41 @@ impl SourceList for OneSource {
     }
 }
 
-/// Knows ada, eve, and new, who has to change the password. So does eve once the flag is set.
-struct Users(Arc<AtomicBool>);
+/// Knows ada, bob, eve, and new, who has to change the password.
+#[derive(Default, Clone)]
+struct Users {
+    /// Eve has to change the password too.
+    is_eve_limited: Arc<AtomicBool>,
+    /// Bob has another password than before.
+    has_bob_changed: Arc<AtomicBool>,
+    /// How often somebody was refused.
+    refused: Arc<AtomicU32>,
+}
 
 impl IdentityVerifier for Users {
     fn verify(&self, credential: Credential) -> Verification {
         let Credential::Password { user_name, password } = credential else { return Verification::refused() };
-        let is_set = self.0.load(Ordering::Relaxed);
+        let is_limited = self.is_eve_limited.load(Ordering::Relaxed);
+        let has_changed = self.has_bob_changed.load(Ordering::Relaxed);
         Verification::Now(match (&*user_name, password.expose()) {
             ("ada", b"secret") => Ok(Accepted::default()),
-            ("eve", b"secret") if !is_set => Ok(Accepted::default()),
+            ("bob", b"secret") if !has_changed => Ok(Accepted::default()),
+            ("bob", b"another") if has_changed => Ok(Accepted::default()),
+            ("eve", b"secret") if !is_limited => Ok(Accepted::default()),
             ("new" | "eve", b"secret") => Ok(Accepted::default().changing_password()),
-            _ => Err(StatusCode::BAD_USER_ACCESS_DENIED),
+            _ => {
+                self.refused.fetch_add(1, Ordering::Relaxed);
+                Err(StatusCode::BAD_USER_ACCESS_DENIED)
+            }
         })
     }
 
     fn still_knows(&self, user_name: &str, _: u64) -> bool {
-        user_name != "eve" || !self.0.load(Ordering::Relaxed)
+        match user_name {
+            "eve" => !self.is_eve_limited.load(Ordering::Relaxed),
+            "bob" => !self.has_bob_changed.load(Ordering::Relaxed),
+            _ => true,
+        }
     }
 }
 
@@ -68,12 +86,11 @@ struct Plant {
     web: WebServer,
     temperature: Variable<f64>,
     running: RunningServer,
-    /// Set when eve has to change the password.
-    is_eve_limited: Arc<AtomicBool>,
+    users: Users,
 }
 
 fn plant(change: impl FnOnce(&mut Settings)) -> Plant {
-    let is_eve_limited = Arc::<AtomicBool>::default();
+    let users = Users::default();
     let mut authorization = Authorization::open();
     let administrators = ["eve", "new"].map(|name| IdentityRule::UserName(name.to_owned()));
     authorization.role_mut("ConfigureAdmin").unwrap().identities.extend(administrators);
@@ -82,7 +99,7 @@ fn plant(change: impl FnOnce(&mut Settings)) -> Plant {
         .authorization(authorization)
         .bind("127.0.0.1:0")
         .anonymous()
-        .users(Users(Arc::clone(&is_eve_limited)))
+        .users(users.clone())
         .allow_clear_passwords()
         .build()
         .unwrap();
@@ -103,7 +120,7 @@ fn plant(change: impl FnOnce(&mut Settings)) -> Plant {
     let mut settings = Settings::at(SocketAddr::from(([127, 0, 0, 1], 0)));
     change(&mut settings);
     let web = WebServer::start(subject, settings).unwrap();
-    Plant { web, temperature, running, is_eve_limited }
+    Plant { web, temperature, running, users }
 }
 
 struct Answer {
@@ -451,7 +468,7 @@ fn a_visitor_who_has_to_change_the_password_meanwhile_sees_nothing_more() {
     let administrated = ["/api/log", "/api/certificates", "/api/sources", "/api/alarms"];
     assert_eq!(administrated.map(|path| get(path).status), [200; 4]);
     // The session ends, and the one that comes instead may only change the password.
-    plant.is_eve_limited.store(true, Ordering::Relaxed);
+    plant.users.is_eve_limited.store(true, Ordering::Relaxed);
     plant.running.shared().trust_list_changed();
     let mut left = 500;
     while get("/api/alarms").status == 200 {
@@ -463,6 +480,30 @@ fn a_visitor_who_has_to_change_the_password_meanwhile_sees_nothing_more() {
         assert_eq!(administrated.map(|path| get(path).status), [403; 4]);
         std::thread::sleep(Duration::from_millis(50));
     }
+}
+
+/// The dashboard has the old password. Tried again and again, it would lock out the user.
+#[test]
+fn a_password_that_was_changed_is_tried_once_and_the_visitor_is_logged_off() {
+    let plant = plant(|_| {});
+    let login = |password: &str| {
+        plant.send("POST", "/api/login", "", &json!({ "user": "bob", "password": password }).to_string())
+    };
+    let entered = login("secret");
+    let line = entered.head.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+    let cookie = format!("Cookie: {}\r\n", line.split(';').next().unwrap());
+    let user = || plant.send("GET", "/api/session", &cookie, "").json()["user"].clone();
+    assert_eq!(user(), json!("bob"));
+    plant.users.has_bob_changed.store(true, Ordering::Relaxed);
+    plant.running.shared().trust_list_changed();
+    let mut left = 500;
+    while user() != Value::Null {
+        std::thread::sleep(Duration::from_millis(10));
+        left -= 1;
+        assert!(left > 0, "bob is logged off");
+    }
+    assert_eq!(plant.users.refused.load(Ordering::Relaxed), 1);
+    assert_eq!(login("another").status, 200);
 }
 
 #[test]

@@ -128,6 +128,12 @@ impl Client {
         self.events.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    /// Whether the client has ended for good: it was disconnected, or an error came that is not retried.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.inner.has_ended()
+    }
+
     /// Sends a request of any service: for what has no method of its own here.
     ///
     /// # Errors

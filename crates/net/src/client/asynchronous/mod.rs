@@ -142,6 +142,12 @@ impl AsyncClient {
         Arc::clone(&self.info.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Whether the client has ended for good: it was disconnected, or an error came that is not retried.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.acts.is_closed()
+    }
+
     /// Does something with the core, in the driver's task.
     fn act(&self, act: impl FnOnce(&mut Driver) + Send + 'static) -> Result<(), ClientError> {
         self.acts.send(Box::new(act)).map_err(|_| Misuse::NotConnected.into())

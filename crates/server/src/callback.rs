@@ -145,6 +145,13 @@ pub trait WriteHandler: Send + Sync {
     fn begin_write(&self, context: &CallContext, value: DataValue) -> WriteCall {
         WriteCall::Now(self.write(context, value))
     }
+
+    /// Whether [`Self::begin_write`] may answer [`WriteCall::Blocking`]. If true, it is only called while there is room for
+    /// work on a worker thread; otherwise the client gets Bad_ServerTooBusy. If false, the function in `Blocking` may be
+    /// dropped without having run. Default: false.
+    fn may_block(&self) -> bool {
+        false
+    }
 }
 
 /// What becomes of a client's write.
@@ -153,7 +160,8 @@ pub enum WriteCall {
     /// The value to store, or the status that the client gets.
     Now(Result<DataValue, StatusCode>),
     /// The handler may block: the function runs on a worker thread, and the client gets its status then. The function stores
-    /// the value, because it may end when no client waits for it any more. Unlike after [`Self::Now`], values of the
+    /// the value, because it may end when no client waits for it any more. It does not run if the client gives the request up
+    /// before a thread is free. Unlike after [`Self::Now`], values of the
     /// variable that this one describes get no SemanticsChanged bit.
     Blocking(Box<dyn FnOnce() -> Result<(), StatusCode> + Send>),
 }
@@ -162,6 +170,13 @@ pub enum WriteCall {
 pub trait MethodHandler: Send + Sync {
     /// Runs the method; the server has checked number and types of `inputs` against InputArguments.
     fn call(&self, context: &CallContext, inputs: Vec<Variant>) -> MethodCall;
+
+    /// Whether [`Self::call`] may answer something else than [`MethodCall::Now`]. If true, it is only called while there is
+    /// room for work on a worker thread; otherwise the client gets Bad_ServerTooBusy. If false, what it answers may be
+    /// dropped without having run. Default: false.
+    fn may_block(&self) -> bool {
+        false
+    }
 }
 
 /// The outputs of a method or the status that the client gets.
@@ -172,7 +187,8 @@ pub type MethodResult = Result<Vec<Variant>, StatusCode>;
 pub enum MethodCall {
     /// The result, at once.
     Now(MethodResult),
-    /// The method may block: the function runs on a worker thread.
+    /// The method may block: the function runs on a worker thread. It does not run if the client gives the request up before
+    /// a thread is free.
     Blocking(Box<dyn FnOnce() -> MethodResult + Send>),
     /// The result comes later: the future runs on the driver's executor.
     Later(BoxFuture<MethodResult>),

@@ -7,6 +7,8 @@ use crate::identity::Verdict;
 use crate::job_kind::JobKind;
 use crate::session::proof::{Introduced, Proved, Refusal};
 use core::fmt;
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 use taktwerk_crypto::{CryptoError, JobOutput};
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{DataValue, StatusCode};
@@ -53,6 +55,11 @@ impl Task {
     pub(crate) fn charged(self, charge: Charge) -> Self {
         Self { kind: self.kind, job: self.job.charged(charge) }
     }
+
+    /// Does nothing if the request is abandoned before the work begins.
+    pub(crate) fn unless(self, is_abandoned: &Arc<AtomicBool>) -> Self {
+        Self { kind: self.kind, job: self.job.unless(Arc::clone(is_abandoned)) }
+    }
 }
 
 /// How an effect is run.
@@ -90,6 +97,17 @@ impl Job {
                 let result = future.await;
                 drop(charge);
                 result
+            })),
+        }
+    }
+
+    fn unless(self, is_abandoned: Arc<AtomicBool>) -> Self {
+        match self {
+            Self::Blocking(run) => Self::Blocking(Box::new(move || {
+                if is_abandoned.load(Ordering::Acquire) { JobResult::Failed } else { run() }
+            })),
+            Self::Future(future) => Self::Future(Box::pin(async move {
+                if is_abandoned.load(Ordering::Acquire) { JobResult::Failed } else { future.await }
             })),
         }
     }

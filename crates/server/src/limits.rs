@@ -173,9 +173,10 @@ pub struct Limits {
     pub send_budget: usize,
     /// How long a connection may stay blocked before it is closed, in ms.
     pub blocked_timeout: f64,
-    /// Effects under way per shard; beyond: Bad_ServerTooBusy.
+    /// Effects under way per shard; beyond: Bad_ServerTooBusy. A quarter is for CreateSession and ActivateSession alone;
+    /// samples of monitored items take at most half.
     pub effects_max: usize,
-    /// Effects under way for one connection; beyond: Bad_ServerTooBusy.
+    /// Effects under way for one connection, with those of requests that its address has given up; beyond: Bad_ServerTooBusy.
     pub effects_per_connection_max: usize,
     /// Passwords that are checked at a time per shard: fewer than there are worker threads, so that guesses leave some to
     /// handshakes and signatures.

@@ -157,6 +157,10 @@ fn method(management: &Arc<Management>, run: Run) -> Arc<dyn MethodHandler> {
                 run(&management, &context, Inputs::new(inputs))
             }))
         }
+
+        fn may_block(&self) -> bool {
+            true
+        }
     }
     Arc::new(Method(Arc::downgrade(management), run))
 }

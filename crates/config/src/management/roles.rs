@@ -125,6 +125,10 @@ impl WriteHandler for Exclude {
             Err(status) => WriteCall::Now(Err(status)),
         }
     }
+
+    fn may_block(&self) -> bool {
+        true
+    }
 }
 
 impl Exclude {

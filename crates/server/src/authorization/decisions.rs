@@ -104,11 +104,26 @@ impl Decisions {
         Self { generation: access.generation(), grant, table }
     }
 
+    /// Of the server itself: everything.
+    pub(crate) fn everything(access: &AccessTable) -> Self {
+        let all = Decision { granted: PermissionType::ALL_BITS, effective: PermissionType::ALL_BITS };
+        let grant = Grant::new([], MessageSecurityMode::SignAndEncrypt);
+        Self { generation: access.generation(), grant, table: vec![all; access.len()].into() }
+    }
+
     /// What may be done with the nodes of a set.
     #[inline]
     pub(crate) fn of_set(&self, set: u16) -> PermissionType {
         // A set that came after the table has no entry: nobody may do anything until the table is made anew.
         self.table.get(usize::from(set)).map_or(PermissionType::EMPTY, |decision| decision.effective)
+    }
+
+    /// Whether events of some set are not for this grant that were for another one.
+    pub(crate) fn hides_events_of(&self, other: &Self) -> bool {
+        let receive = PermissionType::RECEIVE_EVENTS;
+        (0u16..)
+            .zip(&other.table)
+            .any(|(set, theirs)| theirs.effective.contains(receive) && !self.of_set(set).contains(receive))
     }
 
     /// What the roles alone allow with the nodes of a set.

@@ -7,8 +7,8 @@ use taktwerk_crypto::MessageSecurityMode;
 use taktwerk_types::codec::{encode_bytes, encode_len};
 use taktwerk_types::{DataValue, Decode, DecodeError, DecodeLimits, Decoder, Encode, NodeId, UaString};
 
-/// The version that this code writes and reads.
-const VERSION: u8 = 1;
+/// The version that this code writes. It also reads the one before, whose header does not say whether the user was limited.
+const VERSION: u8 = 2;
 
 /// Bytes of a section of an item beside what it has of the client's request.
 pub(crate) const ITEM_BYTES: usize = 13;
@@ -23,6 +23,8 @@ pub(crate) struct Header {
     /// The roles and mode that it was last authorised for.
     pub(crate) roles: Vec<NodeId>,
     pub(crate) mode: MessageSecurityMode,
+    /// The user had to change the password before anything else (Part 18 §5.2.8).
+    pub(crate) is_limited: bool,
     pub(crate) parameters: SavedParameters,
     pub(crate) publishing_enabled: bool,
     pub(crate) lifetime_hours: u32,
@@ -72,6 +74,8 @@ pub(crate) enum Section {
     Values(QueueChange<DataValue>),
     /// What has changed of an item's events.
     Events(QueueChange<StoredEvent>),
+    /// The conditions that the client of an item keeps: whether the list began anew, and which came and went.
+    Retained { item: u32, cleared: bool, added: Vec<u64>, removed: Vec<u64> },
     /// The messages that can be republished, of which some are new, and the number of the next one.
     Messages { next: u32, available: Vec<u32>, new: Vec<(u32, Vec<u8>)> },
     /// The server has ended in order: nothing is missing behind this.
@@ -99,6 +103,7 @@ impl Section {
     const EVENTS: u8 = 8;
     const MESSAGES: u8 = 9;
     const CLOSED: u8 = 10;
+    const RETAINED: u8 = 11;
 
     /// Appends it to an entry.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
@@ -109,6 +114,7 @@ impl Section {
                 encode_bytes(Some(&header.owner), out);
                 header.roles.encode(out);
                 (header.mode as i32).encode(out);
+                header.is_limited.encode(out);
                 let parameters = &header.parameters;
                 parameters.publishing_interval.encode(out);
                 parameters.lifetime_count.encode(out);
@@ -154,17 +160,25 @@ impl Section {
                     out,
                 );
             }
+            Self::Retained { item, cleared, added, removed } => {
+                out.push(Self::RETAINED);
+                item.encode(out);
+                cleared.encode(out);
+                added.encode(out);
+                removed.encode(out);
+            }
             Self::Closed => out.push(Self::CLOSED),
         }
     }
 
-    fn decode(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+    fn decode(decoder: &mut Decoder<'_>, version: u8) -> Result<Self, DecodeError> {
         Ok(match decoder.byte()? {
             Self::HEADER => Self::Header(Box::new(Header {
                 namespaces: decoder.array()?,
                 owner: bytes(decoder)?,
                 roles: decoder.array()?,
                 mode: mode(i32::decode(decoder)?)?,
+                is_limited: version > 1 && bool::decode(decoder)?,
                 parameters: SavedParameters {
                     publishing_interval: f64::decode(decoder)?,
                     lifetime_count: u32::decode(decoder)?,
@@ -196,6 +210,12 @@ impl Section {
                 let new = (0..count).map(|_| Ok((u32::decode(decoder)?, bytes(decoder)?)));
                 Self::Messages { next, available, new: new.collect::<Result<_, _>>()? }
             }
+            Self::RETAINED => Self::Retained {
+                item: u32::decode(decoder)?,
+                cleared: bool::decode(decoder)?,
+                added: decoder.array()?,
+                removed: decoder.array()?,
+            },
             Self::CLOSED => Self::Closed,
             _ => return Err(DecodeError::Invalid("section of a durable subscription")),
         })
@@ -291,12 +311,13 @@ pub(crate) fn read(entry: &[u8]) -> Result<Vec<Section>, DecodeError> {
     let limits =
         DecodeLimits { byte_string_len_max: u32::MAX, array_len_max: u32::MAX, ..DecodeLimits::DEFAULT };
     let mut decoder = Decoder::new(entry, limits);
-    if decoder.byte()? != VERSION {
+    let version = decoder.byte()?;
+    if !(1..=VERSION).contains(&version) {
         return Err(DecodeError::Invalid("version of a durable subscription"));
     }
     let mut sections = Vec::new();
     while decoder.remaining() > 0 {
-        sections.push(Section::decode(&mut decoder)?);
+        sections.push(Section::decode(&mut decoder, version)?);
     }
     Ok(sections)
 }

@@ -2,7 +2,7 @@
 
 use super::record::{self, Header, QueueChange, Section};
 use crate::history::StoredEvent;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use taktwerk_types::{DataValue, DecodeError};
 
 /// A queue as far as the log says.
@@ -56,6 +56,8 @@ pub(crate) struct SavedItem {
     pub(crate) linked: Vec<u32>,
     pub(crate) values: SavedQueue<DataValue>,
     pub(crate) events: SavedQueue<StoredEvent>,
+    /// The conditions that its client keeps.
+    pub(crate) retained: BTreeSet<u64>,
 }
 
 /// A subscription.
@@ -124,6 +126,15 @@ impl Saved {
             Section::Links { item, linked } => self.with(item, |item| item.linked = linked),
             Section::Values(change) => self.with(change.item, |item| item.values.apply(change)),
             Section::Events(change) => self.with(change.item, |item| item.events.apply(change)),
+            Section::Retained { item, cleared, added, removed } => self.with(item, |item| {
+                if cleared {
+                    item.retained.clear();
+                }
+                item.retained.extend(added);
+                removed.iter().for_each(|key| {
+                    item.retained.remove(key);
+                });
+            }),
             Section::Messages { next, available, new } => {
                 self.next_sequence_number = next;
                 self.messages.extend(new);
@@ -155,6 +166,10 @@ impl Saved {
             }
             if saved.values.first > 0 || !saved.values.elements.is_empty() {
                 Section::Values(saved.values.to_change(item)).encode(&mut out);
+            }
+            if !saved.retained.is_empty() {
+                let added = saved.retained.iter().copied().collect();
+                Section::Retained { item, cleared: true, added, removed: Vec::new() }.encode(&mut out);
             }
             let events = &saved.events;
             if events.first > 0 || events.overflow || !events.elements.is_empty() {

@@ -5,7 +5,7 @@
 
 use super::Outcome;
 use super::context::Context;
-use super::deferred::{Asked, Checked, Kind, Refused, deadline};
+use super::deferred::{Asked, Asker, Checked, Kind, Purpose, Refused, deadline};
 use super::identity::{Claim, Desk, claim};
 use super::reply::Reply;
 use super::request::Request;
@@ -227,12 +227,13 @@ pub(super) fn names(signature: &SignatureData, policy: SecurityPolicy) -> bool {
 }
 
 fn wait(cx: &mut Context<'_>, activation: Activation, job: Task) -> Result<Outcome, Fault> {
-    if !cx.deferrals.has_room_for(activation.connection, 1) {
+    let asker = activation.asker(cx);
+    if !cx.deferrals.has_room_for(asker, Purpose::Session, 1) {
         activation.settle(None, cx.now.instant);
         return Err(Fault::limit(StatusCode::BAD_SERVER_TOO_BUSY, "effects_max"));
     }
     let account = Arc::clone(cx.account(Some(activation.key)));
-    let asked = activation.asked(&account);
+    let asked = activation.asked(asker, &account);
     match cx.deferrals.wait(asked, Kind::Activate(Box::new(activation)), job) {
         Ok(()) => Ok(Outcome::Deferred),
         Err(refused) => Err(refused_by_account(cx, refused)),
@@ -242,7 +243,7 @@ fn wait(cx: &mut Context<'_>, activation: Activation, job: Task) -> Result<Outco
 /// Lets the activation wait for its turn to have a credential checked by something that blocks.
 fn check(cx: &mut Context<'_>, activation: Activation, job: Task) -> Result<Outcome, Fault> {
     let account = Arc::clone(cx.account(Some(activation.key)));
-    let asked = activation.asked(&account);
+    let asked = activation.asked(activation.asker(cx), &account);
     match cx.deferrals.check(asked, Box::new(activation), job) {
         Checked::Refused(refused) => Err(refused_by_account(cx, refused)),
         Checked::Waits => Ok(Outcome::Deferred),
@@ -281,8 +282,15 @@ fn asking(cx: &Context<'_>) -> Client {
 }
 
 impl Activation {
-    fn asked<'a>(&self, account: &'a Arc<Account>) -> Asked<'a> {
-        Asked { reply_to: self.to, session: Some(self.key), deadline: self.until, account }
+    /// Who asks for its effects.
+    fn asker(&self, cx: &Context<'_>) -> Asker {
+        let connection = self.connection;
+        Asker { connection, origin: cx.address_of(connection).map(Into::into) }
+    }
+
+    fn asked<'a>(&self, asker: Asker, account: &'a Arc<Account>) -> Asked<'a> {
+        let origin = asker.origin;
+        Asked { reply_to: self.to, origin, session: Some(self.key), deadline: self.until, account }
     }
 
     fn begin_attempt(&mut self, cx: &Context<'_>) -> Result<(), Fault> {

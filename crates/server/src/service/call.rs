@@ -149,12 +149,17 @@ impl Call {
                 return noted(cx, note, exhausted.status());
             }
         };
+        if handler.may_block() && !cx.has_room_for(self.gaps.len() + 1) {
+            let busy = StatusCode::BAD_SERVER_TOO_BUSY;
+            encode_result(&Err(busy), input_count, reply.out());
+            return noted(cx, note, busy);
+        }
         let job = match handler.call(&who, inputs) {
             MethodCall::Now(result) => {
                 encode_result(&result, input_count, reply.out());
                 return noted(cx, note, status_of(&result));
             }
-            _ if !cx.deferrals.has_room_for(cx.peer.connection, self.gaps.len() + 1) => {
+            _ if !cx.has_room_for(self.gaps.len() + 1) => {
                 encode_result(&Err(StatusCode::BAD_SERVER_TOO_BUSY), input_count, reply.out());
                 return noted(cx, note, StatusCode::BAD_SERVER_TOO_BUSY);
             }

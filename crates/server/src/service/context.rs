@@ -2,7 +2,7 @@
 
 use super::Outcome;
 use super::authorize::Authorizer;
-use super::deferred::{Asked, Deferrals, Gap, deadline};
+use super::deferred::{Asked, Asker, Deferrals, Gap, Purpose, deadline};
 use super::shard_message::Transfers;
 use super::turns::Turns;
 use crate::account::Account;
@@ -90,6 +90,17 @@ impl Context<'_> {
         connection.map_or_else(|| Holder::new(None, false, None, 0), |connection| connection.holder)
     }
 
+    /// Who asks for effects with the request.
+    pub(crate) fn asker(&self) -> Asker {
+        let connection = self.peer.connection;
+        Asker { connection, origin: self.address_of(connection).map(Into::into) }
+    }
+
+    /// Whether the request may have so many effects that operations wait for.
+    pub(crate) fn has_room_for(&self, effects: usize) -> bool {
+        self.deferrals.has_room_for(self.asker(), Purpose::Operation, effects)
+    }
+
     /// Where the response to the request goes.
     pub(crate) fn reply_to(&self, request: &Request<'_>) -> ReplyTo {
         ReplyTo {
@@ -121,7 +132,8 @@ impl Context<'_> {
         let max = self.shared.config().limits.deferred_timeout;
         let deadline = deadline(self.now.instant, request.header.timeout_hint, max);
         let (reply_to, account) = (self.reply_to(request), Arc::clone(self.account(Some(session))));
-        let asked = Asked { reply_to, session: Some(session), deadline, account: &account };
+        let origin = self.asker().origin;
+        let asked = Asked { reply_to, origin, session: Some(session), deadline, account: &account };
         let (body, len_max) = (reply.take_body(), self.peer.response_len_max);
         Ok(match self.deferrals.gather(asked, encoding_id, body, gaps, len_max, self.now)? {
             None => Outcome::Deferred,

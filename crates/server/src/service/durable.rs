@@ -4,7 +4,7 @@ use super::context::Context;
 use super::monitored_item;
 use super::subscription_context::SubscriptionContext;
 use crate::account::Category;
-use crate::authorization::Grant;
+use crate::authorization::{Decisions, Grant};
 use crate::durable::saved::{Saved, SavedItem};
 use crate::limits::cost;
 use crate::session::owner::Owner;
@@ -75,16 +75,18 @@ fn restore_one(cx: &mut Context<'_>, saved: &mut Saved) -> Restored {
     let config = cx.engine.durable_config().ok_or(StatusCode::BAD_NOT_SUPPORTED)?;
     let users = cx.shared.durable_users();
     let account = users.account(cx.shared.account(), config.bytes_per_user_max, &owner.account_name());
-    let grant = Grant::new(saved.header.roles.as_slice(), saved.header.mode);
+    let header = &saved.header;
+    let grant = Grant { is_limited: header.is_limited, ..Grant::new(header.roles.as_slice(), header.mode) };
     let decisions = cx.authorizer.decisions(cx.shared, grant);
-    let place = cx.engine.restore_subscription(saved, &account, Arc::clone(&decisions), cx.now)?;
+    let place = cx.engine.restore_subscription(saved, &account, decisions, cx.now)?;
     cx.sessions.leave_behind(core::iter::once(saved.id), &owner, cx.shared.account());
     let items = core::mem::take(&mut saved.items);
     let own = cx.engine.subscription(place).map(|subscription| Arc::clone(subscription.kept.account()));
     let mut context = SubscriptionContext {
         engine: cx.engine,
         session: EngineKey(u32::MAX),
-        decisions,
+        // Items that their client may not see now are made too: it may again later.
+        decisions: Arc::new(Decisions::everything(cx.shared.space().read().access())),
         now: cx.now,
         space: cx.shared.space(),
         limits: &cx.shared.config().limits,
@@ -117,6 +119,7 @@ fn restore_one(cx: &mut Context<'_>, saved: &mut Saved) -> Restored {
     for (index, linked) in links.into_iter().filter(|(_, linked)| !linked.is_empty()) {
         context.engine.set_triggering(place, index, &linked, &[]);
     }
+    context.engine.deny_restored(place, context.now, context.space);
     Ok(())
 }
 
@@ -138,6 +141,7 @@ fn restore_item(
         context.engine.set_mode(index, MonitoringMode(mode), context.now, context.space);
     }
     if context.engine.is_event_item(index) {
+        context.engine.restore_retained(index, item.retained);
         context.engine.restore_events(index, item.events, is_complete, context.space);
     } else {
         context.engine.restore_values(index, item.values, is_complete);

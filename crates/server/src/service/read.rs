@@ -224,7 +224,7 @@ impl Read {
             SourceRead::Now(value) => {
                 return encode_value(complete(value, now), range.as_ref(), timestamps, now, reply.out());
             }
-            _ if !cx.deferrals.has_room_for(cx.peer.connection, self.gaps.len() + 1) => {
+            _ if !cx.has_room_for(self.gaps.len() + 1) => {
                 return encode_failure(StatusCode::BAD_SERVER_TOO_BUSY, params.server(), reply.out());
             }
             SourceRead::Blocking(run) => Job::blocking(run, wrap),

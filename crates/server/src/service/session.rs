@@ -2,7 +2,7 @@
 
 use super::Outcome;
 use super::context::{Context, Peer};
-use super::deferred::{Asked, Deferred, Kind, deadline};
+use super::deferred::{Asked, Deferred, Kind, Purpose, deadline};
 use super::gate::Caller;
 use super::reply::Reply;
 use super::request::Request;
@@ -166,7 +166,7 @@ pub(crate) fn create(
         introduction(cx, &creation, named.as_bytes(), key.and_then(Result::ok)).inspect_err(|_| {
             live.counters.security_rejected_session_count.up();
         })?;
-    if !cx.deferrals.has_room_for(cx.peer.connection, 1) {
+    if !cx.deferrals.has_room_for(cx.asker(), Purpose::Session, 1) {
         return Err(Fault::limit(StatusCode::BAD_SERVER_TOO_BUSY, "effects_max"));
     }
     let provider = Arc::clone(&config.provider);
@@ -178,7 +178,8 @@ pub(crate) fn create(
         JobResult::Session(SessionResult(SessionWork::Introduced(introduction.run(&*provider))))
     });
     let deadline = deadline(cx.now.instant, request.header.timeout_hint, limits.deferred_timeout);
-    let asked = Asked { reply_to: cx.reply_to(request), session: None, deadline, account: &account };
+    let origin = cx.asker().origin;
+    let asked = Asked { reply_to: cx.reply_to(request), origin, session: None, deadline, account: &account };
     let kind = Kind::Create(Box::new(creation));
     cx.deferrals.wait(asked, kind, job.charged(charge)).map_err(|refused| refused.exhausted)?;
     Ok(Outcome::Deferred)

@@ -40,7 +40,7 @@ pub(crate) fn transfer(
         None => elsewhere(cx, id),
     };
     let is_deferred = ids.iter().any(|id| elsewhere(cx, *id).is_some());
-    if is_deferred && !cx.deferrals.has_room(1) {
+    if is_deferred && !cx.has_room_for(1) {
         return Err(Fault::limit(StatusCode::BAD_SERVER_TOO_BUSY, "effects_max"));
     }
     let mut results = Vec::with_capacity(count);
@@ -60,7 +60,9 @@ pub(crate) fn transfer(
     let max = cx.shared.config().limits.deferred_timeout.min(SHARD_TIMEOUT);
     let deadline = deferred::deadline(cx.now.instant, request.header.timeout_hint, max);
     let account = Arc::clone(cx.account(Some(key)));
-    let asked = Asked { reply_to: cx.reply_to(request), session: Some(key), deadline, account: &account };
+    let origin = cx.asker().origin;
+    let asked =
+        Asked { reply_to: cx.reply_to(request), origin, session: Some(key), deadline, account: &account };
     let request = cx.deferrals.wait_for_transfers(asked, send_initial_values, results)?;
     let here = cx.sessions.shard();
     for (part, id, shard) in asks {

@@ -224,7 +224,11 @@ fn work_through(
                     sessions.get(key).map(|session| session.call_context(NodeId::NULL)).unwrap_or_default()
                 });
                 let size = value.heap_size();
-                let written = handler.begin_write(who, value);
+                let written = if handler.may_block() && !cx.has_room_for(gaps.len() + 1) {
+                    WriteCall::Now(Err(StatusCode::BAD_SERVER_TOO_BUSY))
+                } else {
+                    handler.begin_write(who, value)
+                };
                 nodes = space.read();
                 match written {
                     WriteCall::Now(Ok(value)) => {

@@ -13,7 +13,7 @@ use crate::now::Now;
 use crate::reply::Reply;
 use crate::request::Request;
 use crate::service::context::{Context, Peer};
-use crate::service::deferred::{Deferred, Kind, deadline};
+use crate::service::deferred::{Deferred, Kind, Purpose, deadline};
 use crate::service::table::{self, Service};
 use crate::service::turns::{Suspended, Waiting};
 use crate::service::{Outcome, activate, dispatch, session, transfer};
@@ -515,7 +515,7 @@ impl Shard {
 
     /// Starts asynchronous samples, as many as there is room for; the others wait.
     fn start_samples(&mut self) {
-        while self.deferrals.has_room(1) {
+        while self.deferrals.has_room(Purpose::Sample, 1) {
             let Some(SampleJob { sample, read }) = self.engine.take_job() else { return };
             let wrap: fn(taktwerk_types::DataValue) -> JobResult = JobResult::Value;
             let job = match read {

@@ -152,6 +152,10 @@ impl MethodHandler for FindAlias {
             space.ok_or(StatusCode::BAD_SHUTDOWN)?.find_alias(&context, inputs, is_verbose)
         }))
     }
+
+    fn may_block(&self) -> bool {
+        true
+    }
 }
 
 struct Search {

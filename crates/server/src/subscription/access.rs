@@ -34,8 +34,9 @@ impl Engine {
     }
 
     /// Applies what a client may do to a subscription: items that it may no longer see report that and nothing else,
-    /// and what they said before cannot be asked for again; items that it may see now report their value. Of items that
-    /// were deleted nobody knows whether they may be seen, so what they said cannot be asked for again either.
+    /// and what they said before cannot be asked for again; items that it may see now report their value. Whether the client
+    /// may see what deleted items have said is not known, so that cannot be asked for again either. The same holds for events
+    /// if the client may receive fewer of them.
     pub(crate) fn authorize(
         &mut self,
         place: u32,
@@ -47,7 +48,7 @@ impl Engine {
         if Arc::ptr_eq(&subscription.decisions, decisions) {
             return;
         }
-        subscription.decisions = Arc::clone(decisions);
+        let before = core::mem::replace(&mut subscription.decisions, Arc::clone(decisions));
         if let Some(journal) = &mut subscription.journal {
             journal.header_changed = true;
         }
@@ -64,14 +65,44 @@ impl Engine {
             }
         }
         let is_denied = changed.iter().any(|(_, denial)| *denial != Denial::No);
-        let Self { subscriptions, pool, .. } = self;
-        if let Some(Some(subscription)) = subscriptions.get_mut(place as usize)
-            && (is_denied || subscription.has_lost_items)
-        {
-            subscription.has_lost_items = false;
-            subscription.retransmission.clear(pool);
+        let Self { subscriptions, items, pool, .. } = self;
+        if let Some(Some(subscription)) = subscriptions.get_mut(place as usize) {
+            let is_event_item =
+                |index: &u32| items.get(*index as usize).is_some_and(|it| it.has(flag::EVENTS));
+            let has_events = subscription.items.iter().any(is_event_item);
+            let is_other = before.grant != decisions.grant;
+            let hides_events =
+                decisions.hides_events_of(&before) || (is_other && subscription.has_old_events);
+            if is_denied || subscription.has_lost_items || (has_events && hides_events) {
+                subscription.has_lost_items = false;
+                subscription.has_old_events = false;
+                subscription.retransmission.clear(pool);
+            } else {
+                // Nodes may have other permissions now than when their events were sent.
+                subscription.has_old_events |= has_events && !subscription.retransmission.is_empty();
+            }
         }
         for (index, denial) in changed {
+            self.set_denial(index, denial, now, space);
+        }
+    }
+
+    /// Denies items of a restored subscription, which were made for a client that may see everything.
+    pub(crate) fn deny_restored(&mut self, place: u32, now: Now, space: &AddressSpace) {
+        let Some(subscription) = self.subscription(place) else { return };
+        let mut denied: Vec<(u32, Denial)> = Vec::new();
+        {
+            let nodes = space.read();
+            for index in &subscription.items {
+                let Some((node, attribute_id)) = self.item_target(*index) else { continue };
+                let permission = attribute_permission(attribute_id);
+                let denial = Denial::of(subscription.decisions.check(&nodes, node, permission));
+                if denial != Denial::No {
+                    denied.push((*index, denial));
+                }
+            }
+        }
+        for (index, denial) in denied {
             self.set_denial(index, denial, now, space);
         }
     }

@@ -218,8 +218,7 @@ pub(super) fn mark_dirty(
 /// Puts an item into its subscription's ready list, unless it is there or has no reason to be: items in Sampling mode
 /// go there only to fire the items that they trigger.
 pub(super) fn make_ready(index: u32, item: &mut Item, subscription: &mut Subscription) {
-    let wanted = item.has(flag::REPORTING | flag::TRIGGERED)
-        || item.ext.as_ref().is_some_and(|ext| !ext.links.is_empty());
+    let wanted = item.has(flag::REPORTING | flag::TRIGGERED) || item.has_links();
     if wanted && !item.has(flag::READY) {
         item.flags |= flag::READY;
         subscription.ready.push_back(index);

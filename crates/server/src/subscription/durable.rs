@@ -641,6 +641,9 @@ fn write_entry(
         let id = id_of(subscription, item, index);
         // What was taken is always written, together with the message that has it; what was added only as far as there is
         // room.
+        if let Some(events) = item.events_mut() {
+            events.write_retained(id, &mut out);
+        }
         let written = item.write_queue(id, *left, &mut out);
         let (count, is_left) = written.unwrap_or((0, false));
         *left -= count.min(*left);

@@ -9,13 +9,15 @@ use super::durable::note;
 use super::event_items::Begun;
 use super::item::{Item, ItemExt, NONE, flag};
 use super::manage::{Revised, id_of};
-use super::notifications::{fire_links, sweep};
-use super::retained::{Leaving, Retained};
+use super::notifications::sweep;
+use super::retained::{Leaving, Retained, RetainedChange};
 use super::shared_filters::{Answers, Batch, ENTRY_SIZE};
 use super::subscription::Subscription;
+use super::triggering::{Following, fire_links};
 use crate::account::{Category, Charge, Exhausted, HeapSize, allocation};
 use crate::authorization::{Decisions, Denial};
 use crate::durable::marks::Marks;
+use crate::durable::record::Section;
 use crate::event::bus::Departed;
 use crate::event::filter::{Around, EventFilter};
 use crate::event::queue::{EventQueue, Room};
@@ -25,6 +27,7 @@ use crate::query::around::EventSurroundings;
 use crate::space::view::attribute;
 use crate::space::{AddressSpace, NodeIx};
 use smallvec::SmallVec;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use taktwerk_schema::{MonitoringMode, PermissionType};
 use taktwerk_types::codec::encode_len;
@@ -86,6 +89,13 @@ impl EventItem {
         self.earlier.retain(|earlier| number < earlier.until);
         if self.earlier.len() < before {
             self.filter_charge.resize_anyway(self.filters_size());
+        }
+    }
+
+    /// Appends what has changed of the conditions that the client keeps to an entry of the log.
+    pub(super) fn write_retained(&mut self, item: u32, out: &mut Vec<u8>) {
+        if let Some(RetainedChange { cleared, added, removed }) = self.retained.take_change() {
+            Section::Retained { item, cleared, added, removed }.encode(out);
         }
     }
 
@@ -153,7 +163,7 @@ impl Item {
         Some(&mut self.events_mut()?.queue)
     }
 
-    fn events_mut(&mut self) -> Option<&mut EventItem> {
+    pub(super) fn events_mut(&mut self) -> Option<&mut EventItem> {
         self.ext.as_mut()?.events.as_deref_mut()
     }
 }
@@ -204,7 +214,7 @@ impl Engine {
             queue.mark(Marks::default());
         }
         let filter = self.filters.share(Arc::new(settings.filter));
-        let retained = Retained::new(account.nothing(Category::MonitoredItems));
+        let retained = Retained::new(account.nothing(Category::MonitoredItems), is_durable);
         ext.events = Some(Box::new(EventItem {
             filter,
             queue,
@@ -529,6 +539,13 @@ impl Engine {
         }
     }
 
+    /// The conditions that the client of a restored item keeps.
+    pub(crate) fn restore_retained(&mut self, index: u32, keys: BTreeSet<u64>) {
+        if let Some(events) = self.items.get_mut(index as usize).and_then(Item::events_mut) {
+            events.retained.restore(keys);
+        }
+    }
+
     pub(super) fn make_events_ready(&mut self, index: u32) {
         let Self { items, subscriptions, .. } = self;
         let Some(item) = items.get_mut(index as usize) else { return };
@@ -667,8 +684,7 @@ pub(super) fn may_see(decisions: &Decisions, event: &Event) -> bool {
 /// Puts an item with events into its subscription's list, if it is to report them.
 fn ready(index: u32, item: &mut Item, subscription: &mut Subscription) {
     note(index, item, subscription);
-    let wanted = item.has(flag::REPORTING | flag::TRIGGERED)
-        || item.ext.as_ref().is_some_and(|ext| !ext.links.is_empty());
+    let wanted = item.has(flag::REPORTING | flag::TRIGGERED) || item.has_links();
     let has_events = item.events().is_some_and(|events| !events.queue.is_empty());
     if wanted && has_events && !item.has(flag::READY) {
         item.flags |= flag::READY;
@@ -693,17 +709,25 @@ fn is_ready(item: &Item, place: u32) -> bool {
 }
 
 /// Whether at least one event would be sent. Entries that have nothing to report are dropped on the way.
-pub(super) fn has_events(place: u32, items: &mut [Item], subscription: &mut Subscription) -> bool {
+pub(super) fn has_events(
+    place: u32,
+    items: &mut [Item],
+    subscription: &mut Subscription,
+    links: &mut Following,
+) -> bool {
     while let Some(index) = subscription.ready_events.front().copied() {
         if let Some(item) = items.get_mut(index as usize).filter(|item| is_ready(item, place)) {
             let has_events = item.events().is_some_and(|events| !events.queue.is_empty());
             if has_events && item.has(flag::REPORTING | flag::TRIGGERED) {
                 return true;
             }
+            if has_events && links.are_enough() && item.has_links() {
+                return false;
+            }
             item.flags &= !(flag::READY | flag::TRIGGERED);
             if has_events {
                 // In Sampling mode it only fires the items that it triggers.
-                fire_links(index, place, items, subscription);
+                fire_links(index, place, items, subscription, links);
             }
         }
         subscription.ready_events.pop_front();
@@ -723,11 +747,12 @@ pub(super) fn encode_events(
     len_max: usize,
     bus: &EventBus,
     now: Now,
+    links: &mut Following,
 ) -> (u32, u32) {
     let count_at = out.len();
     encode_len(0, out);
     let mut room = Room { count: count_max, weight: weight_max, len_max };
-    while room.has_some(out) && has_events(place, items, subscription) {
+    while room.has_some(out) && !links.are_enough() && has_events(place, items, subscription, links) {
         let Some(index) = subscription.ready_events.front().copied() else { break };
         let Some(item) = items.get_mut(index as usize) else { break };
         note(index, item, subscription);
@@ -738,8 +763,8 @@ pub(super) fn encode_events(
         if events.queue.is_empty() {
             item.flags &= !(flag::READY | flag::TRIGGERED);
             subscription.ready_events.pop_front();
-            if item.ext.as_ref().is_some_and(|ext| !ext.links.is_empty()) {
-                fire_links(index, place, items, subscription);
+            if item.has_links() {
+                fire_links(index, place, items, subscription, links);
             }
         } else {
             // The message is full: next time it is the turn of the others.

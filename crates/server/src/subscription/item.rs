@@ -200,6 +200,12 @@ impl Item {
         }
     }
 
+    /// Whether it triggers others.
+    #[inline]
+    pub(super) fn has_links(&self) -> bool {
+        self.ext.as_ref().is_some_and(|ext| !ext.links.is_empty())
+    }
+
     #[inline]
     pub(crate) fn has(&self, flag: u16) -> bool {
         self.flags & flag != 0

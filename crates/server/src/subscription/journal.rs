@@ -149,6 +149,7 @@ pub(super) fn header(
         owner: journal.identity.owner.clone(),
         roles: grant.roles.to_vec(),
         mode: grant.mode,
+        is_limited: grant.is_limited,
         parameters: SavedParameters {
             publishing_interval: parameters.publishing_interval,
             lifetime_count: parameters.lifetime_count,

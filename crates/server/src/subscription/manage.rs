@@ -533,59 +533,6 @@ impl Engine {
         }
     }
 
-    /// Adds and removes links of a triggering item (Part 4 §5.13.5); returns the results of both lists.
-    pub(crate) fn set_triggering(
-        &mut self,
-        place: u32,
-        triggering: u32,
-        add: &[u32],
-        remove: &[u32],
-    ) -> (Vec<StatusCode>, Vec<StatusCode>) {
-        // Removing comes first (Part 4 §5.13.5.2).
-        let removed = remove
-            .iter()
-            .map(|id| {
-                let Ok(index) = self.find_item(place, *id) else {
-                    return StatusCode::BAD_MONITORED_ITEM_ID_INVALID;
-                };
-                let links = self.items.get_mut(triggering as usize).and_then(|item| item.ext.as_mut());
-                match links.and_then(|ext| {
-                    let at = ext.links.iter().position(|linked| *linked == index)?;
-                    ext.links.remove(at);
-                    Some(())
-                }) {
-                    Some(()) => StatusCode::GOOD,
-                    None => StatusCode::BAD_MONITORED_ITEM_ID_INVALID,
-                }
-            })
-            .collect();
-        let links_max = self.limits.links_per_item_max as usize;
-        let added = add
-            .iter()
-            .map(|id| {
-                let Ok(index) = self.find_item(place, *id) else {
-                    return StatusCode::BAD_MONITORED_ITEM_ID_INVALID;
-                };
-                let Self { items, subscriptions, .. } = self;
-                let (Some(item), Some(Some(subscription))) =
-                    (items.get_mut(triggering as usize), subscriptions.get_mut(place as usize))
-                else {
-                    return StatusCode::BAD_MONITORED_ITEM_ID_INVALID;
-                };
-                let ext = item.ext.get_or_insert_with(|| Box::new(ItemExt::new(subscription.kept.account())));
-                if ext.links.contains(&index) {
-                    return StatusCode::GOOD;
-                }
-                if ext.links.len() >= links_max {
-                    return StatusCode::BAD_TOO_MANY_OPERATIONS;
-                }
-                subscription.has_links = true;
-                ext.add_link(index).map_or_else(Exhausted::status, |()| StatusCode::GOOD)
-            })
-            .collect();
-        (added, removed)
-    }
-
     /// Whether a subscription waits for a Publish request.
     #[cfg(test)]
     pub(crate) fn is_late(&self, place: u32) -> bool {

@@ -7,7 +7,7 @@
 //!
 //! - [`state`]: the publishing state table; [`subscription`]: its variables;
 //! - [`item`], [`filter`], [`sample`], [`kept_values`]: MonitoredItems; [`groups`], [`sampling`]: rate groups; [`changes`], [`watch`]: from dirty slots to
-//!   ready lists;
+//!   ready lists; `triggering`: items that trigger others;
 //! - `events`: items that report events; `event_items`: which there are, and how far they are; `refresh`: conditions told of again; `aggregates`, `aggregate_item`: items that report aggregates;
 //! - [`phase`]: when in its interval a subscription publishes;
 //! - [`publish`]: cycles and the sessions' Publish queues; `notifications`: messages; `response`: their encoding; [`retransmission`]: what can be republished;
@@ -52,6 +52,7 @@ mod state;
 // the engine's directory and one Subscription bear the specification's name
 pub(crate) mod subscription;
 mod timer;
+mod triggering;
 mod watch;
 
 #[cfg(test)]
@@ -103,6 +104,8 @@ pub(crate) struct Engine {
     /// What the requests of this turn were answered with, and the sessions whose requests wait for the next one.
     served_events: ServedEvents,
     postponed: VecDeque<SessionKey>,
+    /// Links of items that trigger others that were followed since a run was charged for them.
+    links_followed: usize,
     /// Whether the last run served timers before them.
     timers_first: bool,
     /// For sessions that have no account of their own.
@@ -195,6 +198,7 @@ impl Engine {
             filters: SharedFilters::default(),
             served_events: ServedEvents::default(),
             postponed: VecDeque::new(),
+            links_followed: 0,
             timers_first: false,
             account,
             headroom: None,

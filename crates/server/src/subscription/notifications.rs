@@ -7,6 +7,7 @@ use super::phase::SAMPLES;
 use super::publish::EVENT_WEIGHT_PER_MESSAGE;
 use super::sample::{SEMANTICS_BITS, encode_snapshot};
 use super::subscription::Subscription;
+use super::triggering::{Following, fire_links};
 use crate::now::Now;
 use crate::space::page::Page;
 use smallvec::SmallVec;
@@ -22,29 +23,36 @@ impl Engine {
     /// Whether at least one notification would be sent. Entries of the ready list that turn out to have nothing to
     /// report are dropped on the way, so no work is done twice.
     pub(super) fn has_notifications(&mut self, place: u32) -> bool {
+        let mut links = Following::default();
         let Self { subscriptions, items, pages, .. } = self;
         let Some(Some(subscription)) = subscriptions.get_mut(place as usize) else { return false };
-        if !subscription.ready_events.is_empty() && super::events::has_events(place, items, subscription) {
-            return true;
-        }
-        has_values(place, items, pages, subscription)
+        let has_some = (!subscription.ready_events.is_empty()
+            && super::events::has_events(place, items, subscription, &mut links))
+            || has_values(place, items, pages, subscription, &mut links);
+        self.links_followed += links.count();
+        has_some
     }
 
     /// Whether the only notification of the next message is to be a value although events wait too: they take turns.
     fn is_turn_of_values(&mut self, place: u32) -> bool {
+        let mut links = Following::default();
         let Self { subscriptions, items, pages, .. } = self;
         let Some(Some(subscription)) = subscriptions.get_mut(place as usize) else { return false };
         if subscription.parameters.max_notifications != 1 || subscription.ready_events.is_empty() {
             return false;
         }
-        subscription.told_event = !(subscription.told_event && has_values(place, items, pages, subscription));
-        !subscription.told_event
+        subscription.told_event =
+            !(subscription.told_event && has_values(place, items, pages, subscription, &mut links));
+        let is_turn = !subscription.told_event;
+        self.links_followed += links.count();
+        is_turn
     }
 
     /// Encodes the next NotificationMessage from the ready list (Part 4 §7.26), up to the subscription's number of
     /// notifications and `body_max` bytes, and says what its events weigh; none if there is nothing to tell after all.
     pub(super) fn create_message(&mut self, place: u32, now: Now, body_max: usize) -> Option<(Vec<u8>, u32)> {
         let is_of_values = self.is_turn_of_values(place);
+        let mut links = Following::default();
         let mut out = self.pool.take();
         let Self { subscriptions, items, pages, pool, events, .. } = self;
         let subscription = subscriptions.get_mut(place as usize)?.as_mut()?;
@@ -82,6 +90,7 @@ impl Engine {
                     events_len_max,
                     events,
                     now,
+                    &mut links,
                 );
                 weight = weighs;
                 count
@@ -98,8 +107,12 @@ impl Engine {
                     subscription.ready.pop_front();
                     continue;
                 };
+                if links.are_enough() && item.has_links() {
+                    // With the next message.
+                    break;
+                }
                 if !item.has(flag::REPORTING | flag::TRIGGERED) {
-                    look_silently(index, place, items, pages, subscription);
+                    look_silently(index, place, items, pages, subscription, &mut links);
                     if let Some(item) = items.get_mut(index as usize) {
                         item.flags &= !flag::READY;
                     }
@@ -145,7 +158,7 @@ impl Engine {
                     encoded > 0
                 };
                 if fired {
-                    fire_links(index, place, items, subscription);
+                    fire_links(index, place, items, subscription, &mut links);
                 }
             }
             if let Some(gap) = out.get_mut(count_at..count_at + 4) {
@@ -156,6 +169,7 @@ impl Engine {
         });
         let says_something = message.finish();
         subscription.phase.observe(&written);
+        self.links_followed += links.count();
         let values = count;
         let count = values + event_count;
         self.work.notifications += u64::from(count);
@@ -171,12 +185,22 @@ impl Engine {
     }
 }
 
-/// Whether at least one value would be sent. Entries that have nothing to report are dropped on the way.
-fn has_values(place: u32, items: &mut [Item], pages: &[Arc<Page>], subscription: &mut Subscription) -> bool {
+/// Whether at least one value would be sent. Entries that have nothing to report are dropped on the way. What is behind an
+/// item with links is left for the next cycle when enough links were followed.
+fn has_values(
+    place: u32,
+    items: &mut [Item],
+    pages: &[Arc<Page>],
+    subscription: &mut Subscription,
+    links: &mut Following,
+) -> bool {
     while let Some(index) = subscription.ready.front().copied() {
         if let Some(item) = items.get_mut(index as usize).filter(|item| is_ready(item, place)) {
             if !item.has(flag::REPORTING | flag::TRIGGERED) {
-                look_silently(index, place, items, pages, subscription);
+                if links.are_enough() && item.has_links() {
+                    return false;
+                }
+                look_silently(index, place, items, pages, subscription, links);
             } else if item.has_samples() {
                 return true;
             } else if !item.is_queued()
@@ -278,13 +302,14 @@ fn look_silently(
     items: &mut [Item],
     pages: &[Arc<Page>],
     subscription: &mut Subscription,
+    links: &mut Following,
 ) {
     let Some(item) = items.get_mut(index as usize) else { return };
     if item.is_queued() {
         if item.has_samples() {
-            fire_links(index, place, items, subscription);
+            fire_links(index, place, items, subscription, links);
         }
-    } else if item.ext.as_ref().is_some_and(|ext| !ext.links.is_empty())
+    } else if item.has_links()
         && let Some(snapshot) = item.sample(pages)
     {
         if item.passes(&snapshot) {
@@ -295,42 +320,9 @@ fn look_silently(
                 ext.values.clear();
                 ext.values.push_back(sample);
             }
-            fire_links(index, place, items, subscription);
+            fire_links(index, place, items, subscription, links);
         } else {
             item.flags &= !flag::DIRTY;
         }
-    }
-}
-
-/// Makes the items ready that a triggering item fires (Part 4 §5.13.1.6).
-pub(super) fn fire_links(index: u32, place: u32, items: &mut [Item], subscription: &mut Subscription) {
-    let links = match items.get_mut(index as usize).and_then(|item| item.ext.as_mut()) {
-        Some(ext) if !ext.links.is_empty() => core::mem::take(&mut ext.links),
-        _ => return,
-    };
-    for linked in &links {
-        if let Some(item) = items.get_mut(*linked as usize) {
-            let waits = item.has(flag::DIRTY) || item.ext.as_ref().is_some_and(|ext| !ext.values.is_empty());
-            if item.has(flag::EVENTS) {
-                super::events::trigger(*linked, place, item, subscription);
-                continue;
-            }
-            // Reporting items report on their own.
-            if item.subscription == place
-                && item.has(flag::ENABLED)
-                && !item.has(flag::REPORTING)
-                && waits
-                && !item.has(flag::TRIGGERED)
-            {
-                item.flags |= flag::TRIGGERED;
-                if !item.has(flag::READY) {
-                    item.flags |= flag::READY;
-                    subscription.ready.push_back(*linked);
-                }
-            }
-        }
-    }
-    if let Some(ext) = items.get_mut(index as usize).and_then(|item| item.ext.as_mut()) {
-        ext.links = links;
     }
 }

@@ -4,6 +4,7 @@ use super::phase::Expiry;
 use super::response::{respond_keep_alive, respond_notifications, respond_status_change};
 use super::state::{Action, Conditions, Event, State, step};
 use super::timer::Due;
+use super::triggering::{LINK_BYTES, LINKS_PER_MESSAGE};
 use super::{Engine, SessionKey};
 use crate::account::{Account, Category, Charge};
 use crate::ids::ConnectionId;
@@ -114,12 +115,18 @@ impl Budget {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
+    /// So many links of items that trigger others were followed.
+    fn spend_links(&mut self, count: usize) {
+        self.bytes = self.bytes.saturating_sub(count * LINK_BYTES);
+    }
+
     fn is_spent(&self) -> bool {
         self.publishes == 0 || self.bytes == 0
     }
 }
 
-/// The weight of the events that requests of one turn were answered with. A storm makes many clients ask at once for what has
+/// The weight of the events that requests of one turn were answered with, and of the links that were followed for it. A storm
+/// makes many clients ask at once for what has
 /// not been sent yet; those that the turn has no room for are answered in the next ones, and who reads waits for one only.
 #[derive(Debug, Default)]
 pub(super) struct ServedEvents {
@@ -216,6 +223,16 @@ impl Engine {
         }
     }
 
+    /// Charges the run and the turn for the links of items that trigger others that were followed.
+    fn spend_links(&mut self, turn: Instant, budget: &mut Budget) {
+        let count = core::mem::take(&mut self.links_followed);
+        if count > 0 {
+            budget.spend_links(count);
+            let weight = count * EVENT_WEIGHT_PER_MESSAGE as usize / LINKS_PER_MESSAGE;
+            self.served_events.add(turn, u32::try_from(weight).unwrap_or(u32::MAX));
+        }
+    }
+
     /// Lets a session's requests wait for the next run.
     fn postpone(&mut self, session: SessionKey) {
         if let Some(Some(queue)) = self.queues.get_mut(session.0 as usize)
@@ -264,6 +281,7 @@ impl Engine {
         }
         // Looked for once in a cycle: it samples items.
         let has_notifications = self.has_notifications(place);
+        self.spend_links(now.instant, budget);
         if !has_notifications && self.stays_silent(place) {
             return;
         }
@@ -408,6 +426,7 @@ impl Engine {
             }
             self.refresh_pages();
             let has_notifications = self.has_notifications(place);
+            self.spend_links(now.instant, budget);
             let mut conditions = self.conditions(place, has_notifications, now.instant, responder);
             let Some(subscription) = self.subscription_mut(place) else { return };
             let state = subscription.state;
@@ -483,6 +502,7 @@ impl Engine {
         while let Some(ticket) = self.take_ticket(place, now.instant, responder) {
             let body_max = responder.body_len_max(ticket.connection);
             let Some((message, weight)) = self.create_message(place, now, body_max) else {
+                self.spend_links(now.instant, budget);
                 self.give_ticket_back(place, ticket);
                 if let Some(subscription) = self.subscription_mut(place) {
                     subscription.more_notifications = false;
@@ -513,6 +533,7 @@ impl Engine {
             }
             self.served_events.add(now.instant, weight);
             budget.spend(len + weight as usize * WEIGHT_BYTES);
+            self.spend_links(now.instant, budget);
             if !more || budget.is_spent() {
                 break;
             }

@@ -12,17 +12,65 @@ use std::sync::Arc;
 /// Bytes for one condition, with its share of the tree.
 const KEY_SIZE: usize = 24;
 
+/// What has changed of the list since it was written down last.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct RetainedChange {
+    /// The list began anew.
+    pub(super) cleared: bool,
+    pub(super) added: Vec<u64>,
+    pub(super) removed: Vec<u64>,
+}
+
+/// What is to be written of the list of a durable subscription.
+#[derive(Debug, Default)]
+struct Unwritten {
+    cleared: bool,
+    /// Conditions that came or went.
+    keys: BTreeSet<u64>,
+}
+
 /// The conditions and branches that an item's client keeps.
 #[derive(Debug)]
 pub(super) struct Retained {
     keys: BTreeSet<u64>,
     charge: Charge,
+    /// For durable subscriptions.
+    unwritten: Option<Unwritten>,
 }
 
 impl Retained {
-    /// None yet; `charge` is for what will be kept here.
-    pub(super) fn new(charge: Charge) -> Self {
-        Self { keys: BTreeSet::new(), charge }
+    /// None yet; `charge` is for what will be kept here. Changes are remembered for a durable subscription.
+    pub(super) fn new(charge: Charge, is_durable: bool) -> Self {
+        Self { keys: BTreeSet::new(), charge, unwritten: is_durable.then(Unwritten::default) }
+    }
+
+    /// The list as it was written down.
+    pub(super) fn restore(&mut self, keys: BTreeSet<u64>) {
+        if self.charge.resize(keys.len() * KEY_SIZE).is_ok() {
+            self.keys = keys;
+        }
+    }
+
+    /// What has changed since the last call.
+    pub(super) fn take_change(&mut self) -> Option<RetainedChange> {
+        let unwritten = core::mem::take(self.unwritten.as_mut()?);
+        let (added, removed) = unwritten.keys.into_iter().partition(|key| self.keys.contains(key));
+        let change = RetainedChange { cleared: unwritten.cleared, added, removed };
+        self.charge.resize_anyway(self.size(0));
+        (change != RetainedChange::default()).then_some(change)
+    }
+
+    /// Bytes with so many more conditions.
+    fn size(&self, more: usize) -> usize {
+        let unwritten = self.unwritten.as_ref().map_or(0, |unwritten| unwritten.keys.len());
+        let each = if self.unwritten.is_some() { 2 * KEY_SIZE } else { KEY_SIZE };
+        (self.keys.len() + unwritten) * KEY_SIZE + more * each
+    }
+
+    fn note(&mut self, key: u64) {
+        if let Some(unwritten) = &mut self.unwritten {
+            unwritten.keys.insert(key);
+        }
     }
 
     /// An event passes the item's filter or does not. Returns whether the client has to be told that a condition has left it.
@@ -38,15 +86,17 @@ impl Retained {
         }
         let Some(key) = event.condition_key() else { return false };
         if passes && event.retains() {
-            let len = self.keys.len() + usize::from(!self.keys.contains(&key));
-            if self.charge.resize(len * KEY_SIZE).is_ok() {
+            if !self.keys.contains(&key) && self.charge.resize(self.size(1)).is_ok() {
                 self.keys.insert(key);
+                self.note(key);
+                self.charge.resize_anyway(self.size(0));
             }
             return false;
         }
         let is_known = self.keys.remove(&key);
         if is_known {
-            self.charge.resize_anyway(self.keys.len() * KEY_SIZE);
+            self.note(key);
+            self.charge.resize_anyway(self.size(0));
         }
         is_known && !passes
     }
@@ -54,6 +104,9 @@ impl Retained {
     /// Forgets all: the client begins anew.
     pub(super) fn clear(&mut self) {
         self.keys = BTreeSet::new();
+        if let Some(unwritten) = &mut self.unwritten {
+            *unwritten = Unwritten { cleared: true, keys: BTreeSet::new() };
+        }
         self.charge.resize_anyway(0);
     }
 }
@@ -107,7 +160,7 @@ mod tests {
             (true, true, true, false, true),
         ];
         for (before, passes, retain, leaves, behind) in table {
-            let mut retained = Retained::new(account.nothing(Category::MonitoredItems));
+            let mut retained = Retained::new(account.nothing(Category::MonitoredItems), false);
             // Another condition and a branch are kept in any case.
             retained.follow(&event(2, 0, true), true);
             retained.follow(&event(1, 9, true), true);
@@ -126,10 +179,49 @@ mod tests {
     #[test]
     fn without_memory_a_condition_is_not_followed() {
         let account = Account::server(Maxima::bytes(KEY_SIZE));
-        let mut retained = Retained::new(account.nothing(Category::MonitoredItems));
+        let mut retained = Retained::new(account.nothing(Category::MonitoredItems), false);
         assert!(!retained.follow(&event(1, 0, true), true) && !retained.follow(&event(2, 0, true), true));
         assert!(!retained.follow(&event(2, 0, true), false));
         assert!(retained.follow(&event(1, 0, true), false));
+    }
+
+    /// Whatever happens, what was written down is the list.
+    #[test]
+    fn changes_of_a_durable_list_are_told_once() {
+        let account = Account::server(Maxima::bytes(usize::MAX));
+        let mut retained = Retained::new(account.nothing(Category::MonitoredItems), true);
+        let mut written = BTreeSet::new();
+        let mut told = |retained: &mut Retained| {
+            let Some(change) = retained.take_change() else { return false };
+            if change.cleared {
+                written.clear();
+            }
+            written.extend(&change.added);
+            change.removed.iter().for_each(|key| assert!(!change.added.contains(key)));
+            written.retain(|key| !change.removed.contains(key));
+            assert_eq!(written, retained.keys);
+            assert_eq!(retained.charge.amount(), retained.keys.len() * KEY_SIZE);
+            true
+        };
+        assert!(!told(&mut retained));
+        (1..=3).for_each(|number| assert!(!retained.follow(&event(number, 0, true), true)));
+        assert_eq!(retained.charge.amount(), 6 * KEY_SIZE);
+        assert!(told(&mut retained) && !told(&mut retained));
+        // One goes and comes again, one goes, one stays.
+        assert!(retained.follow(&event(1, 0, true), false));
+        retained.follow(&event(1, 0, true), true);
+        retained.follow(&event(2, 0, false), true);
+        retained.follow(&event(3, 0, true), true);
+        assert!(told(&mut retained));
+        assert_eq!(retained.keys.len(), 2);
+        retained.clear();
+        retained.follow(&event(4, 0, true), true);
+        assert!(told(&mut retained));
+        assert_eq!(retained.keys.len(), 1);
+        let mut restored = Retained::new(account.nothing(Category::MonitoredItems), true);
+        restored.restore(retained.keys.clone());
+        assert!(restored.take_change().is_none());
+        assert!(restored.follow(&event(4, 0, true), false), "the client is told that it has left");
     }
 
     #[test]

@@ -154,6 +154,8 @@ pub(crate) struct Subscription {
     pub(crate) has_links: bool,
     /// Whether items are gone whose notifications could still be republished.
     pub(crate) has_lost_items: bool,
+    /// Messages are kept with events that were sent before permissions have changed.
+    pub(crate) has_old_events: bool,
     /// Items that may have something to report, first come first.
     pub(crate) ready: VecDeque<u32>,
     /// Items that have events to report, first come first.
@@ -205,6 +207,7 @@ impl Subscription {
             enabled_items: 0,
             has_links: false,
             has_lost_items: false,
+            has_old_events: false,
             ready: VecDeque::new(),
             ready_events: VecDeque::new(),
             told_event: false,

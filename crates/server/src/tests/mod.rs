@@ -14,6 +14,7 @@ mod authorization;
 mod diagnostics;
 mod discovery;
 mod durable;
+mod effects;
 mod event_history;
 mod event_relations;
 mod event_rings;
@@ -330,7 +331,7 @@ impl Client {
         self.response(id).expect("every request is answered")
     }
 
-    fn has_response(&self, request_id: u32) -> bool {
+    pub(crate) fn has_response(&self, request_id: u32) -> bool {
         self.responses.iter().any(|(id, _)| *id == request_id)
     }
 

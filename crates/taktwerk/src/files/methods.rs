@@ -64,6 +64,10 @@ impl MethodHandler for Method {
             run(&inner, &context, Inputs(inputs.into_iter()))
         }))
     }
+
+    fn may_block(&self) -> bool {
+        true
+    }
 }
 
 pub(super) fn install(inner: &Arc<Inner>) -> Result<(), BuildError> {

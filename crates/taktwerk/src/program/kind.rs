@@ -120,6 +120,10 @@ impl MethodHandler for Create {
             Ok(vec![program.0.shown.id.clone().into()])
         }))
     }
+
+    fn may_block(&self) -> bool {
+        true
+    }
 }
 
 impl Kind {

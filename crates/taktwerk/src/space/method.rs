@@ -120,7 +120,7 @@ impl MethodBuilder {
         let run = move |context: &CallContext, inputs| {
             MethodCall::Now(run(context, inputs).map(Arguments::into_variants))
         };
-        self.add::<I, O>(run)
+        self.add::<I, O>(false, run)
     }
 
     /// Adds the method with a function that may block: it runs on a worker thread.
@@ -136,7 +136,7 @@ impl MethodBuilder {
             let (run, context) = (Arc::clone(&run), context.clone());
             MethodCall::Blocking(Box::new(move || run(&context, inputs).map(Arguments::into_variants)))
         };
-        self.add::<I, O>(run)
+        self.add::<I, O>(true, run)
     }
 
     /// Adds the method with an asynchronous function: it runs on the multi-threaded tokio runtime that the server was
@@ -155,7 +155,7 @@ impl MethodBuilder {
             let answer = run(context.clone(), inputs);
             MethodCall::Later(Box::pin(async move { answer.await.map(Arguments::into_variants) }))
         };
-        self.add::<I, O>(run)
+        self.add::<I, O>(true, run)
     }
 
     /// Adds the method with arguments that are known only when the program runs, such as those of another server's method,
@@ -176,11 +176,12 @@ impl MethodBuilder {
             MethodCall::Later(Box::pin(run(context.clone(), inputs)))
         };
         let wrapped = |arguments: Vec<Argument>| arguments.into_iter().map(Struct).collect();
-        self.add_handler(Arc::new(Handler(handler)), wrapped(inputs), wrapped(outputs))
+        self.add_handler(Arc::new(Handler(handler, true)), wrapped(inputs), wrapped(outputs))
     }
 
     fn add<I: Arguments, O: Arguments>(
         self,
+        may_block: bool,
         run: impl Fn(&CallContext, I) -> MethodCall + Send + Sync + 'static,
     ) -> Result<Node, BuildError> {
         let handler = move |context: &CallContext, inputs: Vec<Variant>| match I::from_variants(inputs) {
@@ -189,7 +190,7 @@ impl MethodBuilder {
         };
         let inputs = arguments(&self.name, "inputs", &self.inputs, &I::types())?;
         let outputs = arguments(&self.name, "outputs", &self.outputs, &O::types())?;
-        self.add_handler(Arc::new(Handler(handler)), inputs, outputs)
+        self.add_handler(Arc::new(Handler(handler, may_block)), inputs, outputs)
     }
 
     fn add_handler(
@@ -240,7 +241,8 @@ pub(crate) fn arguments(
     Ok(names.iter().zip(types).map(argument).collect())
 }
 
-struct Handler<F>(F);
+/// A function, and whether it answers later.
+struct Handler<F>(F, bool);
 
 impl<F> MethodHandler for Handler<F>
 where
@@ -248,6 +250,10 @@ where
 {
     fn call(&self, context: &CallContext, inputs: Vec<Variant>) -> MethodCall {
         (self.0)(context, inputs)
+    }
+
+    fn may_block(&self) -> bool {
+        self.1
     }
 }
 

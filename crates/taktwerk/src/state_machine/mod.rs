@@ -192,6 +192,10 @@ impl MethodHandler for Cause {
             })
         }))
     }
+
+    fn may_block(&self) -> bool {
+        true
+    }
 }
 
 impl StateMachine {

@@ -9,6 +9,7 @@ fn header() -> Section {
         owner: vec![1, 2],
         roles: vec![NodeId::numeric(0, 15_656)],
         mode: MessageSecurityMode::SignAndEncrypt,
+        is_limited: false,
         parameters: SavedParameters {
             publishing_interval: 100.0,
             lifetime_count: 36_000,
@@ -154,4 +155,29 @@ mod hostile {
             }
         }
     }
+}
+
+/// Entries of version 1 have no flag in their header.
+#[test]
+fn a_user_who_was_limited_stays_so_and_older_logs_can_be_read() {
+    let limited = |is_limited| match header() {
+        Section::Header(header) => Section::Header(Box::new(Header { is_limited, ..*header })),
+        other => other,
+    };
+    for is_limited in [false, true] {
+        let saved = Saved::from_entries(1, &[entry(&[limited(is_limited), created(7)])]).unwrap();
+        assert_eq!(saved.header.is_limited, is_limited);
+        let again = Saved::from_entries(1, &[saved.to_entry()]).unwrap();
+        assert_eq!(again.header.is_limited, is_limited);
+    }
+    let new = entry(&[limited(false), created(7)]);
+    let true_one = entry(&[limited(true), created(7)]);
+    let at = new.iter().zip(&true_one).position(|(one, other)| one != other).unwrap();
+    let mut old = new;
+    old.remove(at);
+    old[0] = 1;
+    let saved = Saved::from_entries(1, &[old.clone()]).unwrap();
+    assert!(!saved.header.is_limited && saved.header.lifetime_hours == 1 && saved.items.contains_key(&7));
+    old[0] = 3;
+    assert!(Saved::from_entries(1, &[old]).is_err());
 }

@@ -2,10 +2,14 @@
 //!
 //! A Read, Write or Call is encoded at once, with a gap where a slow value or method belongs. The gaps are filled as results
 //! come in, and with the last one the response is sent.
+//!
+//! `room`: how many effects there may be, of whom; `credential_queue`: where credentials wait.
 
 mod credential_queue;
+mod room;
 
 pub(crate) use credential_queue::PART as CREDENTIAL_PART;
+pub(crate) use room::{Asker, Purpose};
 
 use super::shard_message::Waiting;
 use super::transfer::Transferred;
@@ -17,10 +21,13 @@ use crate::effect::{Effect, JobResult, Task, Token};
 use crate::ids::{ConnectionId, ReplyTo};
 use crate::limits::Limits;
 use crate::now::Now;
+use crate::origin::Origin;
 use crate::session::SessionKey;
 use crate::slab::{Key, Slab};
 use crate::subscription::sampling::PendingSample;
+use core::sync::atomic::{AtomicBool, Ordering};
 use credential_queue::{CredentialQueue, Place};
+use room::Room;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use taktwerk_types::{Instant, StatusCode};
@@ -31,15 +38,9 @@ pub(crate) struct Deferrals {
     slab: Slab<Deferred>,
     deadlines: BTreeSet<(Instant, Key)>,
     effects: VecDeque<Effect>,
-    /// Effects handed out or waiting that have not been answered, and requests that wait for other shards.
-    outstanding: usize,
-    /// Those among them that no request waits for and that leave its room alone: handshakes, which have a budget of their
-    /// own, and certificates that are looked at again, at most one per connection and session.
-    apart: usize,
-    max: usize,
+    room: Room,
     /// For the audit.
     noted: Vec<AuditRecord>,
-    per_connection_max: usize,
     /// Where credentials wait.
     credentials: CredentialQueue,
 }
@@ -48,6 +49,8 @@ pub(crate) struct Deferrals {
 #[derive(Debug)]
 pub(crate) struct Deferred {
     pub(crate) reply_to: Option<ReplyTo>,
+    /// Where it comes from.
+    origin: Option<Origin>,
     pub(crate) session: Option<SessionKey>,
     deadline: Instant,
     pub(crate) kind: Kind,
@@ -87,7 +90,22 @@ pub(crate) enum Kind {
     Transfer { send_initial_values: bool, results: Vec<Option<Transferred>> },
 }
 
+impl Deferred {
+    /// Whether its response goes to a connection.
+    fn is_of(&self, connection: ConnectionId) -> bool {
+        self.reply_to.is_some_and(|to| to.connection == connection)
+    }
+}
+
 impl Kind {
+    /// How many effects it waits for.
+    fn effects(&self) -> usize {
+        match self {
+            Self::Gather(gather) => gather.missing,
+            _ => 1,
+        }
+    }
+
     const fn is_apart(&self) -> bool {
         matches!(self, Self::Channel(..) | Self::Trust(..) | Self::UserTrust(..) | Self::Durable(..))
     }
@@ -131,9 +149,11 @@ pub(crate) struct Gather {
     len_max: usize,
     /// The response has grown beyond what the client takes or the account allows: what comes in is dropped.
     is_given_up: bool,
+    /// The request is gone: effects that have not begun do nothing.
+    is_abandoned: Arc<AtomicBool>,
 }
 
-heap_size!(Gather { body, gaps; encoding_id, missing, len_max, is_given_up });
+heap_size!(Gather { body, gaps; encoding_id, missing, len_max, is_given_up, is_abandoned });
 heap_size!(Gap { bytes, fill; at });
 
 impl HeapSize for Fill {
@@ -263,11 +283,8 @@ impl Deferrals {
             slab: Slab::default(),
             deadlines: BTreeSet::new(),
             effects: VecDeque::new(),
-            outstanding: 0,
-            apart: 0,
-            max: limits.effects_max,
+            room: Room::new(limits),
             noted: Vec::new(),
-            per_connection_max: limits.effects_per_connection_max,
             credentials: CredentialQueue::new(
                 limits.credential_checks_max,
                 limits.credential_checks_waiting_max,
@@ -276,24 +293,18 @@ impl Deferrals {
     }
 
     /// Whether `more` effects fit.
-    pub(crate) fn has_room(&self, more: usize) -> bool {
-        self.outstanding.saturating_sub(self.apart) + more <= self.max
+    pub(crate) fn has_room(&self, purpose: Purpose, more: usize) -> bool {
+        self.room.has(purpose, more)
     }
 
-    /// Whether `more` effects fit, of which a request from this connection waits for all: one connection does not get
-    /// all there are.
-    pub(crate) fn has_room_for(&self, connection: ConnectionId, more: usize) -> bool {
-        let own = || {
-            let waits = |deferred: &Deferred| deferred.reply_to.is_some_and(|to| to.connection == connection);
-            let missing = |deferred: &Deferred| match &deferred.kind {
-                Kind::Gather(gather) => gather.missing,
-                _ => 1,
-            };
-            let all = self.slab.iter().filter(|(_, deferred)| waits(deferred));
-            all.map(|(_, deferred)| missing(deferred)).sum::<usize>()
+    /// Whether `more` effects fit, of which a request of this client waits for all: one connection does not get all there
+    /// are.
+    pub(crate) fn has_room_for(&self, asker: Asker, purpose: Purpose, more: usize) -> bool {
+        let waits_for = || {
+            let all = self.slab.iter().filter(|(_, deferred)| deferred.is_of(asker.connection));
+            all.map(|(_, deferred)| deferred.kind.effects()).sum()
         };
-        self.has_room(more)
-            && (self.outstanding + more <= self.per_connection_max || own() + more <= self.per_connection_max)
+        self.room.has(purpose, more) && self.room.has_for(asker, more, waits_for)
     }
 
     /// Lets a request wait for the results of jobs, one per gap; gives it back if there is nothing to wait for. `len_max`
@@ -312,14 +323,16 @@ impl Deferrals {
     ) -> Result<Option<Gather>, Exhausted> {
         let (mut gaps, mut jobs): (Vec<Gap>, Vec<Task>) = gaps.into_iter().unzip();
         // There was room for each when it was asked for. Others may have taken it while the request was left.
-        while !jobs.is_empty() && !self.has_room_for(asked.reply_to.connection, jobs.len()) {
+        while !jobs.is_empty() && !self.has_room_for(asked.asker(), Purpose::Operation, jobs.len()) {
             jobs.pop();
         }
+        let is_abandoned = Arc::new(AtomicBool::new(false));
+        let jobs: Vec<Task> = jobs.into_iter().map(|job| job.unless(&is_abandoned)).collect();
         let missing = jobs.len();
         for gap in gaps.iter_mut().skip(missing) {
             gap.refuse(StatusCode::BAD_SERVER_TOO_BUSY, &mut self.noted, now);
         }
-        let gather = Gather { encoding_id, body, gaps, missing, len_max, is_given_up: false };
+        let gather = Gather { encoding_id, body, gaps, missing, len_max, is_given_up: false, is_abandoned };
         if missing == 0 {
             return Ok(Some(gather));
         }
@@ -348,7 +361,14 @@ impl Deferrals {
 
     /// Runs what no request waits for.
     pub(crate) fn run_apart(&mut self, kind: Kind, job: Task) {
-        let deferred = Deferred { reply_to: None, session: None, deadline: Instant::FAR, kind, charge: None };
+        let deferred = Deferred {
+            reply_to: None,
+            origin: None,
+            session: None,
+            deadline: Instant::FAR,
+            kind,
+            charge: None,
+        };
         self.start(deferred, [job]);
     }
 
@@ -363,7 +383,7 @@ impl Deferrals {
         let (client, is_familiar) = (activation.client(), activation.is_familiar());
         let gives_way = match self.credentials.place(client, is_familiar) {
             Place::Free => None,
-            Place::InsteadOf(key) => self.remove(key),
+            Place::InsteadOf(key) => self.abandon(key),
             Place::None => return Checked::NoPlace(activation),
         };
         let deferred = match asked.keep(Kind::Activate(activation), JOB) {
@@ -381,7 +401,7 @@ impl Deferrals {
         while let Some((key, Task { kind, job })) = self.credentials.next() {
             let token = Token { index: key.index, generation: key.generation, part: CREDENTIAL_PART };
             self.effects.push_back(Effect { token, kind, job });
-            self.outstanding += 1;
+            self.room.began();
         }
     }
 
@@ -397,7 +417,7 @@ impl Deferrals {
     ) -> Result<Key, Exhausted> {
         let kind = Kind::Transfer { send_initial_values, results };
         let deferred = asked.keep(kind, JOB).map_err(|refused| refused.exhausted)?;
-        self.outstanding += 1;
+        self.room.began();
         Ok(self.start(deferred, []))
     }
 
@@ -432,7 +452,9 @@ impl Deferrals {
 
     fn start(&mut self, deferred: Deferred, jobs: impl IntoIterator<Item = Task>) -> Key {
         let deadline = deferred.deadline;
-        self.apart += usize::from(deferred.kind.is_apart());
+        if deferred.kind.is_apart() {
+            self.room.set_apart(true);
+        }
         let key = self.slab.insert(deferred);
         if deadline != Instant::FAR {
             self.deadlines.insert((deadline, key));
@@ -440,7 +462,7 @@ impl Deferrals {
         for (part, Task { kind, job }) in (0..).zip(jobs) {
             let token = Token { index: key.index, generation: key.generation, part };
             self.effects.push_back(Effect { token, kind, job });
-            self.outstanding += 1;
+            self.room.began();
         }
         key
     }
@@ -462,12 +484,12 @@ impl Deferrals {
         result: JobResult,
         now: Now,
     ) -> Option<(Deferred, Option<JobResult>)> {
-        self.outstanding = self.outstanding.saturating_sub(1);
+        let key = Key { index: token.index, generation: token.generation };
+        self.room.ended(key);
         if token.part == CREDENTIAL_PART {
             self.credentials.ended();
             self.call_next();
         }
-        let key = Key { index: token.index, generation: token.generation };
         let deferred = self.slab.get_mut(key)?;
         let mut rest = Some(result);
         if let Kind::Gather(gather) = &mut deferred.kind {
@@ -492,14 +514,31 @@ impl Deferrals {
         let mut deferred = self.slab.remove(key)?;
         self.note_left(&mut deferred.kind);
         self.deadlines.remove(&(deferred.deadline, key));
-        self.apart = self.apart.saturating_sub(usize::from(deferred.kind.is_apart()));
-        if let Kind::Activate(activation) = &mut deferred.kind
-            && self.credentials.leave(key)
-        {
-            activation.not_looked_at();
+        if deferred.kind.is_apart() {
+            self.room.set_apart(false);
         }
         if let Kind::Transfer { .. } = deferred.kind {
-            self.outstanding = self.outstanding.saturating_sub(1);
+            self.room.answered();
+        }
+        Some(deferred)
+    }
+
+    /// Takes out a request whose effects may still run. Those that have not begun do not begin.
+    fn abandon(&mut self, key: Key) -> Option<Deferred> {
+        let mut deferred = self.remove(key)?;
+        let mut running = deferred.kind.effects();
+        match &mut deferred.kind {
+            Kind::Activate(activation) if self.credentials.leave(key) => {
+                activation.not_looked_at();
+                running = 0;
+            }
+            Kind::Gather(gather) => gather.is_abandoned.store(true, Ordering::Release),
+            // It waits for other shards, which give what they have in any case.
+            Kind::Transfer { .. } => running = 0,
+            _ => {}
+        }
+        if let Some(to) = deferred.reply_to {
+            self.room.abandon(key, Asker { connection: to.connection, origin: deferred.origin }, running);
         }
         Some(deferred)
     }
@@ -521,7 +560,7 @@ impl Deferrals {
     /// A request whose time is over.
     pub(crate) fn expired(&mut self, now: Instant) -> Option<Deferred> {
         let (at, key) = *self.deadlines.first()?;
-        if at > now { None } else { self.remove(key) }
+        if at > now { None } else { self.abandon(key) }
     }
 
     /// Takes the requests of a session out, or those of them with one handle.
@@ -539,20 +578,20 @@ impl Deferrals {
 
     /// Takes out what waits for a connection that is evicted.
     pub(crate) fn interrupt(&mut self, connection: ConnectionId) -> Vec<Deferred> {
-        self.take(|deferred| deferred.reply_to.is_some_and(|to| to.connection == connection))
+        self.take(|deferred| deferred.is_of(connection))
     }
 
     /// Forgets what waits for a connection that is gone.
     pub(crate) fn disconnect(&mut self, connection: ConnectionId) {
         if self.slab.len() > 0 {
-            self.take(|deferred| deferred.reply_to.is_some_and(|to| to.connection == connection));
+            self.take(|deferred| deferred.is_of(connection));
         }
     }
 
     fn take(&mut self, which: impl Fn(&Deferred) -> bool) -> Vec<Deferred> {
         let keys: Vec<Key> =
             self.slab.iter().filter(|(_, deferred)| which(deferred)).map(|(key, _)| key).collect();
-        keys.into_iter().filter_map(|key| self.remove(key)).collect()
+        keys.into_iter().filter_map(|key| self.abandon(key)).collect()
     }
 }
 
@@ -560,6 +599,8 @@ impl Deferrals {
 #[derive(Debug)]
 pub(crate) struct Asked<'a> {
     pub(crate) reply_to: ReplyTo,
+    /// Where it comes from.
+    pub(crate) origin: Option<Origin>,
     /// `None` before there is a session.
     pub(crate) session: Option<SessionKey>,
     pub(crate) deadline: Instant,
@@ -568,12 +609,21 @@ pub(crate) struct Asked<'a> {
 }
 
 impl Asked<'_> {
+    fn asker(&self) -> Asker {
+        Asker { connection: self.reply_to.connection, origin: self.origin }
+    }
+
     fn keep(self, kind: Kind, jobs: usize) -> Result<Deferred, Refused> {
-        let Self { reply_to, session, deadline, account } = self;
+        let Self { reply_to, origin, session, deadline, account } = self;
         match account.charge(Category::Requests, size_of::<Deferred>() + jobs + kind.heap_size()) {
-            Ok(charge) => {
-                Ok(Deferred { reply_to: Some(reply_to), session, deadline, kind, charge: Some(charge) })
-            }
+            Ok(charge) => Ok(Deferred {
+                reply_to: Some(reply_to),
+                origin,
+                session,
+                deadline,
+                kind,
+                charge: Some(charge),
+            }),
             Err(exhausted) => Err(Refused { kind, exhausted }),
         }
     }

@@ -164,7 +164,7 @@ pub(super) fn read(
         len_max: cx.peer.response_len_max / 2,
         points_max: limits.history_continuation_points_max.into(),
     };
-    if !cx.deferrals.has_room_for(cx.peer.connection, 1) {
+    if !cx.has_room_for(1) {
         return Err(Fault::limit(StatusCode::BAD_SERVER_TOO_BUSY, "effects_per_connection_max"));
     }
     // What a batch of events takes, and the request with its filter.

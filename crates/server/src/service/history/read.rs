@@ -98,7 +98,7 @@ pub(crate) fn history_read(
         points_max: limits.history_continuation_points_max.into(),
     };
     let kept = nodes.len() * (size_of::<NodeRead>() + 64) + details.size();
-    if !cx.deferrals.has_room_for(cx.peer.connection, 1) {
+    if !cx.has_room_for(1) {
         return Err(Fault::limit(StatusCode::BAD_SERVER_TOO_BUSY, "effects_per_connection_max"));
     }
     let charge = cx.account(Some(caller.session)).charge(Category::Requests, kept)?;

@@ -56,7 +56,7 @@ pub(crate) fn history_update(
         // A value takes more memory than bytes on the wire: the smallest is a mask and one time.
         bytes += (before - list.remaining()) * size_of::<HistoryValue>() / 9 + size_of::<NodeUpdate>();
     }
-    if !cx.deferrals.has_room_for(cx.peer.connection, 1) {
+    if !cx.has_room_for(1) {
         return Err(Fault::limit(StatusCode::BAD_SERVER_TOO_BUSY, "effects_per_connection_max"));
     }
     let charge = cx.account(Some(caller.session)).charge(Category::Requests, bytes)?;

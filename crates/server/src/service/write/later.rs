@@ -56,7 +56,7 @@ pub(super) fn begin(
     gaps: &mut Vec<(Gap, Task)>,
     reply: &Reply<'_>,
 ) -> Result<(), StatusCode> {
-    if !cx.deferrals.has_room_for(cx.peer.connection, gaps.len() + 1) {
+    if !cx.has_room_for(gaps.len() + 1) {
         return Err(StatusCode::BAD_SERVER_TOO_BUSY);
     }
     // The work owns the value until it is done, whatever becomes of the request.

@@ -86,3 +86,55 @@ fn what_an_item_with_links_has_sampled_is_told_when_it_may_be() {
         assert!(told.iter().any(|(_, value, _)| *value == 5.0), "{is_triggered}: {told:?}");
     }
 }
+
+/// Many items that each trigger many others.
+#[test]
+fn links_are_followed_within_a_budget_and_all_of_them_in_the_end() {
+    const TRIGGERS: usize = 200;
+    const LINKED: usize = 500;
+    let mut world = World::new(2);
+    let place = world.subscribe(100.0, 1_000, 100, 0);
+    let settings = || World::settings(100.0, 1);
+    let triggers: Vec<u32> = (0..TRIGGERS).map(|_| world.item(place, 0, SAMPLING, settings())).collect();
+    let linked: Vec<u32> = (0..LINKED).map(|_| world.item(place, 1, SAMPLING, settings())).collect();
+    for (at, id) in triggers.iter().enumerate() {
+        let index = world.engine.find_item(place, *id).unwrap();
+        // The last one alone triggers the second half.
+        let half = if at + 1 == TRIGGERS { &linked[LINKED / 2..] } else { &linked[..LINKED / 2] };
+        let twice = [half, half].concat();
+        let (added, _) = world.engine.set_triggering(place, index, &twice, &[]);
+        assert!(added.iter().all(|status| status.is_good()));
+        let (_, removed) = world.engine.set_triggering(place, index, &[], &[half[0], half[0]]);
+        assert_eq!(removed, [StatusCode::GOOD, StatusCode::BAD_MONITORED_ITEM_ID_INVALID]);
+        world.engine.set_triggering(place, index, &half[..1], &[]);
+    }
+    let all = TRIGGERS * LINKED / 2;
+    for _ in 0..40 {
+        world.publish().unwrap();
+    }
+    let mut told = 0;
+    for round in 0..3 {
+        world.set(1, f64::from(round) + 1.0);
+        world.set(0, f64::from(round) + 1.0);
+        let now = world.now();
+        world.engine.drain_changes(now.instant);
+        let mut looks = 0;
+        let mut followed = 0;
+        while ready_len(&world, place) > 0 && looks < 100 {
+            let before = world.engine.links_followed;
+            world.engine.has_notifications(place);
+            let more = world.engine.links_followed - before;
+            assert!(more <= 32_768 + LINKED, "{more}");
+            followed += more;
+            looks += 1;
+            if more == 0 {
+                break;
+            }
+        }
+        assert!(looks > 2, "{looks}");
+        assert_eq!(followed, all);
+        world.advance(300 * MS);
+        told += world.take_values().len();
+    }
+    assert_eq!(told, 3 * LINKED);
+}

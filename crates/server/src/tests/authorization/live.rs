@@ -24,7 +24,7 @@ fn guarded() -> Access {
 }
 
 /// `olaf` is an Operator, `otto` an Observer; the others are just users.
-fn server() -> Server {
+pub(super) fn server() -> Server {
     let mut authorization = Authorization::open();
     for (name, user) in [("Operator", "olaf"), ("Observer", "otto"), ("SecurityAdmin", "sara")] {
         authorization.role_mut(name).unwrap().identities.push(IdentityRule::UserName(user.to_owned()));
@@ -40,7 +40,7 @@ fn server() -> Server {
     server
 }
 
-fn log_on(client: &mut Client, server: &mut Server, user: &str) -> Result<(), StatusCode> {
+pub(super) fn log_on(client: &mut Client, server: &mut Server, user: &str) -> Result<(), StatusCode> {
     let token = UserNameIdentityToken {
         policy_id: "username".into(),
         user_name: user.into(),
@@ -55,7 +55,7 @@ fn log_on(client: &mut Client, server: &mut Server, user: &str) -> Result<(), St
     client.call(server, &request).map(|_| ())
 }
 
-fn session(server: &mut Server, user: &str) -> Client {
+pub(super) fn session(server: &mut Server, user: &str) -> Client {
     let mut client = server.connect();
     client.create(server).unwrap();
     log_on(&mut client, server, user).unwrap();

@@ -1,8 +1,9 @@
 //! Roles and permissions through the wire.
 //!
 //! - `matrix`: every way to a node against a `model` that knows nothing of the server;
-//! - `live`: permissions and identities that change while clients are connected.
+//! - `live`: permissions and identities that change while clients are connected; `events`: events that were sent before.
 
+mod events;
 mod live;
 mod matrix;
 mod model;

@@ -100,6 +100,10 @@ pub(super) fn blocking(
             let (run, context) = (Arc::clone(&self.0), context.clone());
             MethodCall::Blocking(Box::new(move || run(&context, Inputs::new(inputs))))
         }
+
+        fn may_block(&self) -> bool {
+            true
+        }
     }
     Arc::new(Blocking(Arc::new(run)))
 }

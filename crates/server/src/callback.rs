@@ -179,6 +179,15 @@ pub trait MethodHandler: Send + Sync {
     }
 }
 
+/// Deletes an Object that the application has made when a client asks for it with DeleteNodes (Part 4 §5.8.4).
+pub trait DeleteHandler: Send + Sync {
+    /// Deletes the Object with its parts. The server has checked the permission DeleteNode. Must not block.
+    ///
+    /// # Errors
+    /// Why it stays.
+    fn delete(&self, context: &CallContext) -> Result<(), StatusCode>;
+}
+
 /// The outputs of a method or the status that the client gets.
 pub type MethodResult = Result<Vec<Variant>, StatusCode>;
 
@@ -209,6 +218,12 @@ impl fmt::Debug for dyn WriteHandler {
 impl fmt::Debug for dyn MethodHandler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("MethodHandler")
+    }
+}
+
+impl fmt::Debug for dyn DeleteHandler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DeleteHandler")
     }
 }
 

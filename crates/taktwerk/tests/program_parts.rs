@@ -7,6 +7,7 @@ use taktwerk::program::{Command, Program, State, Transition};
 use taktwerk::schema::ProgramDiagnostic2DataType;
 use taktwerk::types::ExtensionObject;
 use taktwerk::{Client, Node, NodeId, QualifiedName, RunningServer, Server, StatusCode, UtcTime, Variant};
+use taktwerk_server::authorization::Access;
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -219,4 +220,70 @@ async fn clients_make_programs_of_a_type_up_to_a_number() {
     assert!(!plant.space().contains(&first));
     create("Three").await.unwrap();
     create("One").await.unwrap_err();
+}
+
+/// Part 10 §4.2.10: with DeleteNodes, in the state Halted.
+#[tokio::test]
+async fn clients_delete_programs_that_are_deletable_while_they_are_halted() {
+    // Without `node_management`: nothing else can be deleted.
+    let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+    let plant = server.namespace("urn:plant");
+    let hall = plant.object("Hall").event_notifier().add().unwrap();
+    let kind = hall.new_program("BatchType").deletable().add_type(2, |_, _| Ok(())).unwrap();
+    let kind_node = plant.node(kind.id().clone()).unwrap();
+    let fixed = hall.program("Fixed", |_, _| Ok(())).unwrap();
+    let hidden = hall.new_program("Hidden").deletable().add(|_, _| Ok(())).unwrap();
+    let hidden_node = hidden.node().unwrap();
+    server.space().set_access(hidden_node.id(), Access::roles([])).unwrap();
+    let server = server.spawn().unwrap();
+    let client = Client::builder(&server.url()).unsecured().connect().await.unwrap();
+    let create = async |name: &str| -> NodeId {
+        let method = member(&kind_node, &["Create"]);
+        let called = client.call_variants(kind.id().clone(), method, vec![name.into()]).await;
+        NodeId::try_from(called.unwrap()[0].clone()).unwrap()
+    };
+    let delete = async |id: &NodeId| client.delete_nodes([id.clone()]).await.unwrap()[0];
+    let deletable =
+        async |node: &Node| -> bool { client.read_value(member(node, &["Deletable"])).await.unwrap() };
+    let count = async || -> u32 { client.read_value(member(&kind_node, &["InstanceCount"])).await.unwrap() };
+    let before = server.space().node_count();
+    let first = create("One").await;
+    create("Two").await;
+    let node = plant.node(first.clone()).unwrap();
+    let fixed_node = fixed.node().unwrap();
+    assert!(deletable(&node).await && !deletable(&fixed_node).await);
+    let call = async |command: Command| {
+        client.call_variants(first.clone(), member(&node, &[command.name()]), Vec::new()).await.unwrap();
+    };
+    assert_eq!(delete(&first).await, StatusCode::BAD_INVALID_STATE, "Ready");
+    call(Command::Start).await;
+    assert_eq!(delete(&first).await, StatusCode::BAD_INVALID_STATE, "Running");
+    call(Command::Halt).await;
+    let halted = kind.programs().into_iter().find(|program| program.state() == State::Halted).unwrap();
+    assert!(halted.exists());
+    assert_eq!(delete(&first).await, StatusCode::GOOD);
+    assert!(!halted.exists() && !server.space().contains(&first));
+    assert_eq!(
+        halted.command(Command::Reset),
+        Err(StatusCode::BAD_INVALID_STATE),
+        "it begins nothing any more"
+    );
+    assert_eq!((count().await, kind.programs().len()), (1, 1));
+    assert_eq!(delete(&first).await, StatusCode::BAD_NODE_ID_UNKNOWN);
+    // Others stay, and so does what clients may not see.
+    fixed.command(Command::Halt).unwrap();
+    hidden.command(Command::Halt).unwrap();
+    for id in [fixed_node.id(), hall.id(), kind.id()] {
+        assert_eq!(delete(id).await, StatusCode::BAD_NO_DELETE_RIGHTS, "{id}");
+    }
+    assert!(delete(hidden_node.id()).await.is_bad() && hidden.exists());
+    // Nothing is left of it, and its name and its place are free.
+    let again = create("One").await;
+    assert_eq!(again, first);
+    let programs = kind.programs();
+    for program in &programs {
+        program.command(Command::Halt).unwrap();
+        assert_eq!(delete(program.node().unwrap().id()).await, StatusCode::GOOD);
+    }
+    assert_eq!(server.space().node_count(), before);
 }

@@ -11,7 +11,8 @@
 //! - `metadata`, `role_set`: what the NamespaceMetadata objects and the RoleSet show;
 //! - `instance`: members of new instances; `instances`: instances by their type, for Query;
 //! - `history`: which Variables have a history; `versions`: NodeVersions and model changes;
-//!   `semantics`: values with another meaning; `tree`: deleting a node with its parts;
+//!   `semantics`: values with another meaning; `tree`: deleting a node with its parts; `deletable`: what the application deletes
+//!   for clients;
 //! - `events`: where in the address space events can be seen; `audit`: AuditEvents; `alarms`: conditions;
 //! - [`build`]: builders for applications; [`import`]: NodeSets at run time.
 
@@ -27,6 +28,7 @@ mod audit;
 pub mod build;
 pub(crate) mod data_type;
 mod decisions;
+mod deletable;
 pub(crate) mod dirty;
 pub(crate) mod error;
 pub(crate) mod events;

@@ -5,7 +5,7 @@
 
 use super::NodeIx;
 use super::store::SlotShare;
-use crate::callback::{MethodHandler, ValueSource, WriteHandler};
+use crate::callback::{DeleteHandler, MethodHandler, ValueSource, WriteHandler};
 use crate::history::NodeHistory;
 use compact_str::CompactString;
 use smallvec::SmallVec;
@@ -136,6 +136,8 @@ pub(crate) struct NodeExtra {
     /// The implementation of a Method.
     pub(crate) handler: Option<Arc<dyn MethodHandler>>,
     pub(crate) variable: Option<Box<VariableExtra>>,
+    /// Deletes it for clients.
+    pub(crate) on_delete: Option<Arc<dyn DeleteHandler>>,
     /// The charge of a node that a client has added.
     pub(crate) added: Option<Box<super::added::AddedNode>>,
 }
@@ -147,6 +149,7 @@ impl NodeExtra {
             && self.browse_namespace.is_none()
             && self.handler.is_none()
             && self.variable.is_none()
+            && self.on_delete.is_none()
             && self.added.is_none()
     }
 }

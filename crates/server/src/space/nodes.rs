@@ -62,6 +62,8 @@ pub(crate) struct Nodes {
     slots: Arc<SlotStore>,
     pages: Vec<Arc<Page>>,
     nodes_max: usize,
+    /// Some nodes of the application are deleted for clients.
+    pub(super) has_deletable: bool,
     /// What clients have added; `None` if they cannot.
     pub(super) added: Option<super::added::Added>,
     pub(super) names: super::names::Names,
@@ -91,6 +93,7 @@ impl Nodes {
             slots,
             pages: Vec::new(),
             nodes_max: NODES_MAX,
+            has_deletable: false,
             added: None,
             names: super::names::Names::default(),
             versions: super::versions::Versions::default(),

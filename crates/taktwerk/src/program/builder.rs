@@ -1,7 +1,7 @@
 //! Adding a Program.
 
 use super::diagnostics::Diagnostics;
-use super::{Act, Call, Command, Inner, Now, Program, Run, State, Transition};
+use super::{Act, Call, Command, Delete, Inner, Now, Program, Run, State, Transition};
 use crate::error::BuildError;
 use crate::space::{Arguments, Node, arguments, now, ns0};
 use crate::state_machine::Shown;
@@ -65,6 +65,7 @@ pub(super) struct Settings {
     pub(super) kind: NodeId,
     declared: Declared,
     auto_delete: bool,
+    deletable: bool,
 }
 
 /// A Program to be; [`ProgramBuilder::add`] adds it.
@@ -96,6 +97,7 @@ impl Node {
             kind: ns0(object_type_ids::PROGRAM_STATE_MACHINE_TYPE),
             declared: Declared::default(),
             auto_delete: false,
+            deletable: false,
         };
         ProgramBuilder { parent: self.clone(), name: name.to_owned(), settings }
     }
@@ -125,6 +127,13 @@ impl ProgramBuilder {
     /// It deletes itself when its execution has ended: when it is Halted, or Ready again (AutoDelete, Part 10 §5.2.2).
     pub fn auto_delete(mut self) -> Self {
         self.settings.auto_delete = true;
+        self
+    }
+
+    /// Clients that have the permission DeleteNode delete it with DeleteNodes while it is Halted (Deletable, Part 10 §4.2.10,
+    /// §5.2.2).
+    pub fn deletable(mut self) -> Self {
+        self.settings.deletable = true;
         self
     }
 
@@ -188,7 +197,11 @@ impl Settings {
             node.space.delete_tree(&node.id, now());
             return Err(error);
         }
-        program.0.shown.set(&["Deletable"], false);
+        program.0.shown.set(&["Deletable"], self.deletable);
+        if self.deletable {
+            let handler = Arc::new(Delete(Arc::downgrade(&program.0)));
+            node.space.set_delete_handler(&node.id, handler)?;
+        }
         program.0.shown.set(&["AutoDelete"], self.auto_delete);
         program.show(State::Ready, None, 0);
         Ok(program)

@@ -35,9 +35,9 @@ use crate::space::{Arguments, Node, now, ns0};
 use crate::state_machine::{Named, Shown};
 use builder::Declared;
 use diagnostics::Diagnostics;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use taktwerk_schema::ids::object_type_ids;
-use taktwerk_server::callback::{CallContext, MethodCall, MethodHandler};
+use taktwerk_server::callback::{CallContext, DeleteHandler, MethodCall, MethodHandler};
 use taktwerk_types::{StatusCode, Variant};
 
 /// Decides on transitions and acts on them: it is asked before each one.
@@ -115,6 +115,30 @@ impl MethodHandler for Run {
         let context = context.clone();
         MethodCall::Blocking(Box::new(move || program.called(command, &context, inputs)))
     }
+
+    fn may_block(&self) -> bool {
+        true
+    }
+}
+
+/// Deletes a program for clients.
+struct Delete(Weak<Inner>);
+
+impl DeleteHandler for Delete {
+    /// Only in the state Halted (Part 10 §4.2.10).
+    fn delete(&self, _: &CallContext) -> Result<(), StatusCode> {
+        let program = self.0.upgrade().ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
+        {
+            let mut now = lock(&program.state);
+            if now.is_moving || now.state != State::Halted {
+                return Err(StatusCode::BAD_INVALID_STATE);
+            }
+            // No transition begins any more.
+            now.is_moving = true;
+        }
+        program.shown.delete();
+        Ok(())
+    }
 }
 
 impl Program {
@@ -122,6 +146,12 @@ impl Program {
     #[must_use]
     pub fn node(&self) -> Option<Node> {
         self.0.shown.node()
+    }
+
+    /// Whether it is still there: it may have deleted itself, or a client may have deleted it.
+    #[must_use]
+    pub fn exists(&self) -> bool {
+        self.0.shown.is_there()
     }
 
     /// The state.

@@ -31,7 +31,7 @@ pub(crate) fn add_nodes(
     request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
-    super::start::<AddNodesResponse>(cx, caller, request, Cursor::AddNodes, reply)
+    super::start::<AddNodesResponse>(cx, caller, request, (Cursor::AddNodes, false), reply)
 }
 
 pub(in super::super) fn work(

@@ -22,7 +22,7 @@ pub(crate) fn add_references(
     request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
-    super::start::<AddReferencesResponse>(cx, caller, request, Cursor::AddReferences, reply)
+    super::start::<AddReferencesResponse>(cx, caller, request, (Cursor::AddReferences, false), reply)
 }
 
 pub(in super::super) fn work(

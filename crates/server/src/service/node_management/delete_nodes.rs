@@ -9,10 +9,12 @@ use super::super::reply::Reply;
 use super::super::request::Request;
 use super::{may_delete, note};
 use crate::authorization::Decisions;
+use crate::callback::DeleteHandler;
 use crate::error::Fault;
 use crate::space::NodeIx;
 use crate::space::nodes::Nodes;
 use crate::work::unit;
+use std::sync::Arc;
 use taktwerk_schema::{DeleteNodesItem, DeleteNodesResponse, NodeClass, PermissionType};
 use taktwerk_types::{Decode, Encode, NodeId, StatusCode};
 
@@ -32,7 +34,28 @@ pub(crate) fn delete_nodes(
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
     let cursor = Cursor::DeleteNodes(DeleteNodes::default());
-    super::start::<DeleteNodesResponse>(cx, caller, request, cursor, reply)
+    let has_deletable = cx.shared.space().read().has_deletable();
+    super::start::<DeleteNodesResponse>(cx, caller, request, (cursor, has_deletable), reply)
+}
+
+/// Units of an Object with parts, such as a Program, that the application deletes.
+const DELETED_FOR_CLIENT: i64 = 32 * unit::NODE;
+
+/// Who deletes a node of the application for clients, if somebody does.
+///
+/// # Errors
+/// The client may not.
+fn handler(
+    nodes: &Nodes,
+    decisions: &Decisions,
+    id: &NodeId,
+) -> Result<Option<Arc<dyn DeleteHandler>>, StatusCode> {
+    let Some(ix) = nodes.resolve(id.as_ref()).filter(|ix| decisions.knows(nodes, *ix)) else {
+        return Ok(None);
+    };
+    let Some(handler) = nodes.delete_handler(ix) else { return Ok(None) };
+    decisions.check(nodes, ix, PermissionType::DELETE_NODE)?;
+    Ok(Some(Arc::clone(handler)))
 }
 
 impl DeleteNodes {
@@ -56,7 +79,19 @@ impl DeleteNodes {
             }
             let before = list.body.remaining();
             let item = DeleteNodesItem::decode(&mut list.body)?;
-            let deleted = self.delete(&mut space.write(), &caller.decisions, &item.node_id);
+            // Bound first: the application deletes with the address space unlocked.
+            let handler = handler(&space.read(), &caller.decisions, &item.node_id);
+            let deleted = match handler {
+                Ok(Some(handler)) => {
+                    let session = cx.sessions.get(caller.session);
+                    let who =
+                        session.map(|session| session.call_context(item.node_id.clone())).unwrap_or_default();
+                    handler.delete(&who).map(|()| DELETED_FOR_CLIENT)
+                }
+                Ok(None) if !cx.shared.config().node_management => Err(StatusCode::BAD_NO_DELETE_RIGHTS),
+                Ok(None) => self.delete(&mut space.write(), &caller.decisions, &item.node_id),
+                Err(status) => Err(status),
+            };
             let (status, units) = match deleted {
                 Ok(units) => (StatusCode::GOOD, units),
                 Err(status) => (status, unit::OPERATION),

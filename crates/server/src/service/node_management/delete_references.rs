@@ -20,7 +20,7 @@ pub(crate) fn delete_references(
     request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
-    super::start::<DeleteReferencesResponse>(cx, caller, request, Cursor::DeleteReferences, reply)
+    super::start::<DeleteReferencesResponse>(cx, caller, request, (Cursor::DeleteReferences, false), reply)
 }
 
 pub(in super::super) fn work(

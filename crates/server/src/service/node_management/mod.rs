@@ -14,8 +14,9 @@
 //!
 //! Changes of nodes with a NodeVersion are told in one event per turn of a request (`space/versions.rs`).
 //!
-//! What the application has made is protected: it can be deleted only where RolePermissions grant it explicitly. The
-//! nodes of the specification cannot be deleted.
+//! What the application has made is protected: it can be deleted only where RolePermissions grant it explicitly, or where the
+//! application deletes it for clients (DeleteHandler), which works without `node_management` too. The nodes of the
+//! specification cannot be deleted.
 
 mod add_nodes;
 mod add_references;
@@ -47,15 +48,15 @@ use taktwerk_schema::PermissionType;
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{ExpandedNodeId, Identifier, NodeId, StatusCode, Structure};
 
-/// Starts a service, if the server has it.
+/// Starts a service, if the server has it; `has_some` if it has it for some nodes in any case.
 fn start<T: Structure>(
     cx: &mut Context<'_>,
     caller: &Caller<'_>,
     request: &Request<'_>,
-    cursor: Cursor,
+    (cursor, has_some): (Cursor, bool),
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
-    if !cx.shared.config().node_management {
+    if !has_some && !cx.shared.config().node_management {
         return Err(Fault::local(
             StatusCode::BAD_SERVICE_UNSUPPORTED,
             "the configuration does not allow node management",

@@ -191,6 +191,29 @@ fn nodesets_are_replaced_while_clients_are_connected() {
     assert!(value(1).contains("BadNodeIdUnknown"), "{}", value(1));
 }
 
+/// Files come into a directory, change there and go.
+#[test]
+fn a_directory_of_nodesets_is_watched() {
+    let installation = Installation::new();
+    let (file, folder) = (installation.file(), installation.folder.path().join("models"));
+    std::fs::create_dir(&folder).unwrap();
+    let text = BASE.replace("[server]\n", "[server]\nnodesets = [\"models\"]\n");
+    std::fs::write(&file, text.replace("simulated_plant = true", "simulated_plant = false")).unwrap();
+    let server = installation.serve(&["--watch"]);
+    let url = server.url().to_owned();
+    let reads = |id: u32, value: &str| {
+        let (_, text) = run(&["read", &url, &format!("ns=2;i={id}"), "--json"]);
+        text.contains(value)
+    };
+    std::fs::write(folder.join("notes.txt"), "not a NodeSet").unwrap();
+    std::fs::write(folder.join("line.xml"), nodeset(&[(1, 1.5)])).unwrap();
+    until("a file that came", || reads(1, "1.5"));
+    std::fs::write(folder.join("line.xml"), nodeset(&[(1, 2.5)])).unwrap();
+    until("a file that has changed", || reads(1, "2.5"));
+    std::fs::remove_file(folder.join("line.xml")).unwrap();
+    until("a file that went", || reads(1, "BadNodeIdUnknown"));
+}
+
 /// A server with a service manager.
 struct Service(Child);
 

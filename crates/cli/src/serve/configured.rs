@@ -95,9 +95,23 @@ pub(super) fn check_namespaces(file: &ConfigFile, registered: &[String]) -> Resu
     Ok(())
 }
 
-/// The NodeSet files of a configuration.
+/// The NodeSet files of a configuration: those that it names, and the XML files in the folders that it names.
 pub(super) fn nodesets_of(file: &ConfigFile) -> Vec<PathBuf> {
-    file.config().server.nodesets.iter().map(|path| file.resolve(path)).collect()
+    let named = file.config().server.nodesets.iter().map(|path| file.resolve(path));
+    named.flat_map(|path| if path.is_dir() { xml_files(&path) } else { vec![path] }).collect()
+}
+
+/// The XML files in a folder, by name. Hidden ones are not meant: editors and copies make some while they write.
+fn xml_files(folder: &Path) -> Vec<PathBuf> {
+    let is_meant = |path: &PathBuf| {
+        let is_hidden = path.file_name().is_none_or(|name| name.to_string_lossy().starts_with('.'));
+        let is_xml = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("xml"));
+        is_xml && !is_hidden && path.is_file()
+    };
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_meant).collect();
+    files.sort();
+    files
 }
 
 impl Configured {

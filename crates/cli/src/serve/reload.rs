@@ -1,5 +1,5 @@
 //! Taking over a changed configuration file while the server runs: after SIGHUP, `taktwerk config apply`, or with --watch when
-//! the file changes.
+//! the file or a NodeSet file changes.
 //!
 //! A file is looked at whole before anything is done: one that is wrong changes nothing. Who may do what changes at once, also
 //! for the sessions that there are; the dashboard starts anew; sources and tags that have changed start anew; settings that a running server cannot change are named and
@@ -40,8 +40,8 @@ pub(super) struct Reload {
     started: ConfigFile,
     hangup: Arc<AtomicBool>,
     requests: Option<Control>,
-    /// With --watch: what the file was when it was read last.
-    seen: Option<Stamp>,
+    /// With --watch.
+    seen: Option<Seen>,
     /// What the NodeSet files have brought.
     nodesets: Option<Batch>,
 }
@@ -52,6 +52,50 @@ type Stamp = Option<(SystemTime, u64)>;
 fn stamp(path: &Path) -> Stamp {
     let metadata = std::fs::metadata(path).ok()?;
     Some((metadata.modified().ok()?, metadata.len()))
+}
+
+/// What the files were like.
+struct Seen {
+    /// When the configuration was read last.
+    config: Stamp,
+    /// Those of the NodeSets, then.
+    nodesets: Vec<(PathBuf, Stamp)>,
+    /// At the last look: files that are still being written are left alone.
+    last: Vec<(PathBuf, Stamp)>,
+}
+
+impl Seen {
+    fn of(path: &Path, file: &ConfigFile) -> Self {
+        let nodesets = nodesets(file);
+        Self { config: stamp(path), last: nodesets.clone(), nodesets }
+    }
+
+    /// The configuration names other NodeSets than before.
+    fn follow(&mut self, file: &ConfigFile) {
+        let now = nodesets(file);
+        let paths =
+            |files: &[(PathBuf, Stamp)]| files.iter().map(|(path, _)| path.clone()).collect::<Vec<_>>();
+        if paths(&now) != paths(&self.nodesets) {
+            (self.last, self.nodesets) = (now.clone(), now);
+        }
+    }
+
+    /// Whether the configuration has changed, or NodeSets that were the same at the last look.
+    fn has_changed(&mut self, path: &Path, file: &ConfigFile) -> bool {
+        let now = stamp(path);
+        if now.is_some() && now != self.config {
+            return true;
+        }
+        let nodesets = nodesets(file);
+        let is_stable = nodesets == self.last;
+        self.last = nodesets;
+        is_stable && self.last != self.nodesets
+    }
+}
+
+fn nodesets(file: &ConfigFile) -> Vec<(PathBuf, Stamp)> {
+    let files = super::configured::nodesets_of(file).into_iter();
+    files.map(|path| (path.clone(), stamp(&path))).collect()
 }
 
 impl Reload {
@@ -72,7 +116,7 @@ impl Reload {
                 None
             }
         };
-        let seen = watch.then(|| stamp(path));
+        let seen = watch.then(|| Seen::of(path, configured.file()));
         Ok(Self {
             path: path.to_owned(),
             started: configured.file().clone(),
@@ -92,17 +136,15 @@ impl Reload {
         #[cfg(feature = "web")] dashboard: &mut Dashboard,
     ) {
         let reply = self.requests.as_ref().and_then(Control::next);
-        let has_changed = self.seen.is_some_and(|seen| {
-            let now = stamp(&self.path);
-            now.is_some() && now != seen
-        });
+        let path = &self.path;
+        let has_changed = self.seen.as_mut().is_some_and(|seen| seen.has_changed(path, configured.file()));
         if !self.hangup.swap(false, Ordering::Relaxed) && reply.is_none() && !has_changed {
             return;
         }
         supervisor::reloading();
         // Before it is read: what is written meanwhile is seen the next time.
         if let Some(seen) = &mut self.seen {
-            *seen = stamp(&self.path);
+            *seen = Seen::of(&self.path, configured.file());
         }
         let span = tracing::debug_span!(target: TRACE, "config.apply", applied = Empty, waiting = Empty, error = Empty);
         let outcome = span.in_scope(|| {
@@ -114,6 +156,9 @@ impl Reload {
                 dashboard,
             )
         });
+        if let Some(seen) = &mut self.seen {
+            seen.follow(configured.file());
+        }
         let outcome = outcome
             .unwrap_or_else(|error| Outcome { problem: Some(error.to_string()), ..Outcome::default() });
         span.record("applied", outcome.applied.join(", "));

@@ -38,7 +38,9 @@ impl ConfigFile {
             files.extend(path.map(|path| NamedFile { setting, named: path.clone(), kind }));
         };
         for nodeset in &config.server.nodesets {
-            add("server.nodesets", Some(nodeset), FileKind::File);
+            let is_folder = self.resolve(nodeset).is_dir();
+            let kind = if is_folder { FileKind::Folder } else { FileKind::File };
+            add("server.nodesets", Some(nodeset), kind);
         }
         add("security.pki", Some(&config.security.pki), FileKind::Folder);
         add("security.pki", Some(&dashboard(&config.security.pki)), FileKind::Folder);

@@ -58,6 +58,18 @@ fn handler(
     Ok(Some(Arc::clone(handler)))
 }
 
+/// Why a client deletes nothing on a server without `node_management`.
+fn refusal(nodes: &Nodes, decisions: &Decisions, id: &NodeId) -> StatusCode {
+    if id.is_null() {
+        return StatusCode::BAD_NODE_ID_INVALID;
+    }
+    match nodes.resolve(id.as_ref()) {
+        None => unknown(id.as_ref()),
+        Some(ix) if !decisions.knows(nodes, ix) => StatusCode::BAD_NODE_ID_UNKNOWN,
+        Some(_) => StatusCode::BAD_NO_DELETE_RIGHTS,
+    }
+}
+
 impl DeleteNodes {
     pub(in super::super) fn work(
         &mut self,
@@ -88,7 +100,9 @@ impl DeleteNodes {
                         session.map(|session| session.call_context(item.node_id.clone())).unwrap_or_default();
                     handler.delete(&who).map(|()| DELETED_FOR_CLIENT)
                 }
-                Ok(None) if !cx.shared.config().node_management => Err(StatusCode::BAD_NO_DELETE_RIGHTS),
+                Ok(None) if !cx.shared.config().node_management => {
+                    Err(refusal(&space.read(), &caller.decisions, &item.node_id))
+                }
                 Ok(None) => self.delete(&mut space.write(), &caller.decisions, &item.node_id),
                 Err(status) => Err(status),
             };

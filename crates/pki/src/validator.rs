@@ -22,6 +22,9 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// looked at again (Part 12 §7.8.2.5).
 type Hook = Box<dyn Fn(u64) + Send + Sync>;
 
+/// Called whenever the watching thread looks at the files.
+type LookHook = Box<dyn Fn() + Send + Sync>;
+
 /// Called with a finding that the options overlook, and the certificate's SHA-1 in hexadecimal digits.
 type OverlookedHook = Box<dyn Fn(StatusCode, &str) + Send + Sync>;
 
@@ -37,6 +40,7 @@ pub struct StoreValidator {
     looked: Mutex<Instant>,
     changes: Arc<AtomicU64>,
     hooks: Mutex<Vec<Hook>>,
+    looks: Mutex<Vec<LookHook>>,
     overlooked: Mutex<Vec<OverlookedHook>>,
     is_watching: AtomicBool,
     rejected: RejectedStore,
@@ -74,6 +78,7 @@ impl StoreValidator {
             looked: Mutex::new(Instant::now()),
             changes: Arc::default(),
             hooks: Mutex::new(Vec::new()),
+            looks: Mutex::new(Vec::new()),
             overlooked: Mutex::new(Vec::new()),
             is_watching: AtomicBool::new(false),
             log: Mutex::new(Limit::new()),
@@ -109,6 +114,11 @@ impl StoreValidator {
     /// Calls `hook` after every change of a trust list.
     pub fn on_change(&self, hook: impl Fn(u64) + Send + Sync + 'static) {
         self.hooks.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(hook));
+    }
+
+    /// Calls `hook` whenever the thread of [`Self::watch`] looks at the files: for those who watch other files of the store.
+    pub fn on_look(&self, hook: impl Fn() + Send + Sync + 'static) {
+        self.looks.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(hook));
     }
 
     /// Calls `hook` with what is wrong with a certificate that is taken nevertheless because the options say so, and with
@@ -166,6 +176,7 @@ impl StoreValidator {
                 std::thread::sleep(interval);
                 let Some(validator) = validator.upgrade() else { break };
                 validator.refresh();
+                validator.looks.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|hook| hook());
             }
         });
         thread.inspect_err(|_| self.is_watching.store(false, Ordering::Release))?;

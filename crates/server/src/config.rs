@@ -46,6 +46,9 @@ pub struct ServerConfig {
     /// Counts the changes of the provider's trust lists, by whoever notices them: when it moves, the certificates of
     /// all channels are looked at again, and channels that are no longer trusted are closed (Part 12 §7.8.2.5).
     pub trust_list_changes: Arc<AtomicU64>,
+    /// Counts how often the provider's own certificates were replaced: when it moves, all secured channels are closed, because
+    /// they belong to the old ones (Part 12 §7.10.9).
+    pub certificate_changes: Arc<AtomicU64>,
     /// Is told the keys of all channels, as far as the provider discloses them: whoever reads it reads everything.
     /// Default: nobody is.
     pub key_log: Option<Arc<dyn KeyLog>>,
@@ -85,6 +88,7 @@ impl ServerConfig {
             allow_clear_passwords: false,
             provider: Arc::new(NullProvider),
             trust_list_changes: Arc::default(),
+            certificate_changes: Arc::default(),
             key_log: None,
             node_management: false,
             model_changes: ModelChangeEvents::default(),

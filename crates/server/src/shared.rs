@@ -206,6 +206,10 @@ impl ServerShared {
         self.config.trust_list_changes.load(Ordering::Acquire)
     }
 
+    pub(crate) fn certificate_changes(&self) -> u64 {
+        self.config.certificate_changes.load(Ordering::Acquire)
+    }
+
     /// The roles and what they may do.
     #[must_use]
     pub fn authorization(&self) -> Arc<Authorization> {

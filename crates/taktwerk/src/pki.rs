@@ -1,4 +1,10 @@
 //! Certificates and trust from a folder: what servers and clients need for every policy but None.
+//!
+//! `renewal`: our certificates, read again while a server runs.
+
+mod renewal;
+
+pub(crate) use renewal::Renewal;
 
 use core::sync::atomic::AtomicU64;
 use core::time::Duration;
@@ -24,11 +30,12 @@ pub(crate) const TRUST_LIST_INTERVAL: Duration = Duration::from_secs(1);
 /// rejected/certs             who was refused: look at them, then move them to trusted/certs
 /// ```
 ///
-/// Changes of the trust lists are noticed while a server or client runs.
+/// Changes of the trust lists are noticed while a server or client runs, changes of our certificates while a server runs.
 #[derive(Debug, Clone)]
 pub struct Pki {
     validator: Arc<StoreValidator>,
     provider: Arc<AwsLcProvider>,
+    renewal: Arc<Renewal>,
     application_uri: Option<String>,
     created: Vec<PathBuf>,
     problems: Vec<Problem>,
@@ -113,6 +120,20 @@ impl Pki {
     pub fn watch(&self) -> std::io::Result<Arc<AtomicU64>> {
         self.validator.watch(TRUST_LIST_INTERVAL)?;
         Ok(self.validator.change_counter())
+    }
+
+    /// Reads our certificates again, and uses those that have changed from now on. Builders of servers look every second
+    /// themselves. Returns whether there are new ones.
+    ///
+    /// # Errors
+    /// [`PkiError`]: the old ones stay in use. The new ones must have the same ApplicationUri and serve the same policies.
+    pub fn renew(&self) -> Result<bool, PkiError> {
+        self.renewal.renew()
+    }
+
+    /// What reads our certificates again.
+    pub(crate) fn renewal(&self) -> &Arc<Renewal> {
+        &self.renewal
     }
 
     /// The ApplicationUri in our certificate; an application has to call itself exactly that.
@@ -209,30 +230,12 @@ impl PkiBuilder {
     /// [`PkiError`]. Broken files in the folder are no error; see [`Pki::problems`].
     pub fn open(self) -> Result<Pki, PkiError> {
         let store = Store::at(&self.folder);
-        let at = |path: &Path| {
-            let path = path.to_owned();
-            move |reason: String| PkiError::File { path, reason }
-        };
-        let mut problems = Vec::new();
         let mut created = Vec::new();
-        let mut identities: Vec<(Identity, Certificate)> = Vec::new();
-        if let Some((certificate, key)) = &self.own {
-            let read = |path: &Path| std::fs::read(path).map_err(|error| at(path)(error.to_string()));
-            let chain = encoding::certificates(&read(certificate)?)
-                .map_err(|error| at(certificate)(error.to_string()))?;
-            permissions::check(key, Protection::ReadAndWrite).map_err(|error| at(key)(error.to_string()))?;
-            let key_file = PrivateKey::read(&read(key)?).map_err(|error| at(key)(error.to_string()))?;
-            let bytes = chain.iter().flat_map(|one| one.der()).copied().collect();
-            let identity = Identity::new(bytes, key_file.pkcs8())
-                .map_err(|reason| PkiError::Identity { path: certificate.clone(), reason })?;
-            let leaf = chain.into_iter().next();
-            identities
-                .push((identity, leaf.ok_or_else(|| at(certificate)("it holds no certificate".into()))?));
-        } else {
+        if self.own.is_none() {
             // Before anything is made: a key that cannot be used must not be followed by a new one in silence.
             store.check_permissions().map_err(|problem| at(&problem.path)(problem.what))?;
             store.create().map_err(|error| at(&self.folder)(error.to_string()))?;
-            let own = store.own(&mut problems);
+            let own = store.own(&mut Vec::new());
             for wanted in &self.create {
                 if own.iter().any(|own| wanted.serves_as(own.key.kind())) {
                     continue;
@@ -242,22 +245,55 @@ impl PkiBuilder {
                 let kept = store.keep_own(&[certificate], &key);
                 created.push(kept.map_err(|error| at(&self.folder)(error.to_string()))?.0);
             }
-            problems.clear();
-            for own in store.own(&mut problems) {
-                match Identity::new(own.chain, own.key.pkcs8()) {
-                    Ok(identity) => identities.push((identity, own.certificate)),
-                    Err(reason) => problems.push(Problem::new(&own.path, reason)),
-                }
-            }
         }
+        let mut problems = Vec::new();
+        let identities = identities(&store, self.own.as_ref(), &mut problems)?;
         let application_uri =
             identities.first().and_then(|(_, certificate)| certificate.application_uri().map(str::to_owned));
-        let validator = StoreValidator::new(store, self.options).trust_on_first_use(self.trust_on_first_use);
+        let validator =
+            StoreValidator::new(store.clone(), self.options).trust_on_first_use(self.trust_on_first_use);
         let validator = Arc::new(validator);
         let mut provider = AwsLcProvider::new(validator.clone()).disclosing_keys(self.disclose_keys);
         for (identity, _) in identities {
             provider = provider.with_identity(identity);
         }
-        Ok(Pki { validator, provider: Arc::new(provider), application_uri, created, problems })
+        let provider = Arc::new(provider);
+        let renewal = Arc::new(Renewal::new(store, self.own, application_uri.clone(), &provider));
+        Ok(Pki { validator, provider, renewal, application_uri, created, problems })
     }
+}
+
+/// What is wrong with a file.
+fn at(path: &Path) -> impl FnOnce(String) -> PkiError + use<> {
+    let path = path.to_owned();
+    move |reason| PkiError::File { path, reason }
+}
+
+/// Our certificates with their keys: those of the store, or those of two files.
+fn identities(
+    store: &Store,
+    files: Option<&(PathBuf, PathBuf)>,
+    problems: &mut Vec<Problem>,
+) -> Result<Vec<(Identity, Certificate)>, PkiError> {
+    let mut identities = Vec::new();
+    let Some((certificate, key)) = files else {
+        for own in store.own(problems) {
+            match Identity::new(own.chain, own.key.pkcs8()) {
+                Ok(identity) => identities.push((identity, own.certificate)),
+                Err(reason) => problems.push(Problem::new(&own.path, reason)),
+            }
+        }
+        return Ok(identities);
+    };
+    let read = |path: &Path| std::fs::read(path).map_err(|error| at(path)(error.to_string()));
+    let chain =
+        encoding::certificates(&read(certificate)?).map_err(|error| at(certificate)(error.to_string()))?;
+    permissions::check(key, Protection::ReadAndWrite).map_err(|error| at(key)(error.to_string()))?;
+    let key_file = PrivateKey::read(&read(key)?).map_err(|error| at(key)(error.to_string()))?;
+    let bytes = chain.iter().flat_map(|one| one.der()).copied().collect();
+    let identity = Identity::new(bytes, key_file.pkcs8())
+        .map_err(|reason| PkiError::Identity { path: certificate.clone(), reason })?;
+    let leaf = chain.into_iter().next();
+    identities.push((identity, leaf.ok_or_else(|| at(certificate)("it holds no certificate".into()))?));
+    Ok(identities)
 }

@@ -15,6 +15,7 @@ mod agreement;
 mod certificate_key;
 mod chunk;
 mod ffdhe;
+mod generations;
 mod identity;
 mod lanes;
 mod payload;
@@ -31,12 +32,13 @@ use crate::{
 };
 use aws_lc_rs::{digest, hmac, rand};
 use certificate_key::KeyKind;
+use generations::Generations;
 use std::sync::Arc;
 
 /// AWS-LC with our identities and whoever decides about other people's certificates.
 #[derive(Debug, Clone)]
 pub struct AwsLcProvider {
-    identities: Vec<Arc<Identity>>,
+    identities: Arc<Generations>,
     validator: Arc<dyn CertificateValidator>,
     discloses_keys: bool,
 }
@@ -49,14 +51,16 @@ impl AwsLcProvider {
     pub fn new(validator: Arc<dyn CertificateValidator>) -> Self {
         // Now, and not while the first peer waits. Whoever needs a number later hears whether there is one.
         let _ = fill_random(&mut [0; 1]);
-        Self { identities: Vec::new(), validator, discloses_keys: false }
+        Self { identities: Arc::default(), validator, discloses_keys: false }
     }
 
     /// Adds a certificate of ours with its key. Each kind of key serves its policies: an RSA key those of RSA, a key on
     /// a curve those of that curve. Of two for the same policies the first counts.
     #[must_use]
     pub fn with_identity(mut self, identity: impl Into<Arc<Identity>>) -> Self {
-        self.identities.push(identity.into());
+        let mut identities = self.identities.newest().to_vec();
+        identities.push(identity.into());
+        self.identities = Arc::new(Generations::new(identities));
         self
     }
 
@@ -71,7 +75,27 @@ impl AwsLcProvider {
     /// Our identities.
     #[must_use]
     pub fn identities(&self) -> &[Arc<Identity>] {
-        &self.identities
+        self.identities.newest()
+    }
+
+    /// Replaces our identities while the provider, and its clones, are in use. What is under way with an old one may fail. The
+    /// old ones stay in memory, so this can be done 64 times.
+    ///
+    /// # Errors
+    /// [`CryptoError::NoOwnCertificate`] if a policy that can be used now could not be used any more;
+    /// [`CryptoError::Internal`] if it was done too often.
+    pub fn renew(&self, identities: Vec<Arc<Identity>>) -> Result<(), CryptoError> {
+        let serves = |policy| identities.iter().any(|identity: &Arc<Identity>| identity.kind().fits(policy));
+        if !self.usable_policies().into_iter().all(serves) {
+            return Err(CryptoError::NoOwnCertificate);
+        }
+        if self.identities.replace(identities) { Ok(()) } else { Err(CryptoError::Internal) }
+    }
+
+    /// How often [`Self::renew`] can still be called.
+    #[must_use]
+    pub fn renewals_left(&self) -> usize {
+        self.identities.replacements_left()
     }
 
     /// The policies that can be used with our identities, the most secure first (by their security level).
@@ -88,7 +112,7 @@ impl AwsLcProvider {
             return Err(CryptoError::PolicyUnsupported);
         }
         let fits = |identity: &&Arc<Identity>| identity.kind().fits(policy);
-        self.identities.iter().find(fits).map(AsRef::as_ref).ok_or(CryptoError::NoOwnCertificate)
+        self.identities.newest().iter().find(fits).map(AsRef::as_ref).ok_or(CryptoError::NoOwnCertificate)
     }
 }
 

@@ -151,7 +151,7 @@ impl Shard {
             output: Output::new(limits.spare_buffers_max),
             driver: ForDriver::default(),
             attention: Attention::default(),
-            told: Told::new(shared.trust_list_changes()),
+            told: Told::new(shared.trust_list_changes(), shared.certificate_changes()),
             sessions: Sessions::new(index, Arc::clone(shared.evictable())),
             authorizer: Authorizer::default(),
             audit: AuditLog::new(shared.config().audit.clone()),

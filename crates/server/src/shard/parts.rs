@@ -53,10 +53,12 @@ pub(super) struct Told {
     pub(super) counted: (usize, usize),
     /// The changes of trust lists that the connections have been checked for.
     pub(super) trust_list_changes: u64,
+    /// The changes of our own certificates that it has followed.
+    pub(super) certificate_changes: u64,
 }
 
 impl Told {
-    pub(super) fn new(trust_list_changes: u64) -> Self {
-        Self { looks: 0, published: Instant::ZERO, counted: (0, 0), trust_list_changes }
+    pub(super) fn new(trust_list_changes: u64, certificate_changes: u64) -> Self {
+        Self { looks: 0, published: Instant::ZERO, counted: (0, 0), trust_list_changes, certificate_changes }
     }
 }

@@ -1,5 +1,7 @@
 //! Certificates in use are looked at again when a trust list changes (Part 12 §7.8.2.5).
 //!
+//! Channels of our own certificates are closed when these are replaced (Part 12 §7.10.9).
+//!
 //! Whoever changes a trust list tells [`ServerShared::trust_list_changed`](crate::ServerShared::trust_list_changed);
 //! each shard notices at its next turn and has every certificate in use validated again, on worker threads: those of the
 //! peers and those of the users. A channel whose certificate is refused is closed, and its sessions end with it: their
@@ -10,6 +12,7 @@
 //! to another: each knows as of which change its certificate was accepted, and is looked at again if that is not the last.
 
 use super::Shard;
+use crate::connection::Connection;
 use crate::effect::JobResult;
 use crate::ids::ConnectionId;
 use crate::now::Now;
@@ -42,6 +45,25 @@ impl Shard {
         if changes != self.told.trust_list_changes {
             self.told.trust_list_changes = changes;
             self.check_certificates(now);
+        }
+        let changes = self.shared.certificate_changes();
+        if changes != self.told.certificate_changes {
+            self.told.certificate_changes = changes;
+            self.close_secured(now);
+        }
+    }
+
+    /// Closes the channels of certificates of ours that were replaced (Part 12 §7.10.9): they could not be renewed, and their
+    /// sessions not be activated again. Clients come back with the new certificate and take their subscriptions over.
+    #[cold]
+    fn close_secured(&mut self, now: Now) {
+        let is_secured = |connection: &Connection| {
+            connection.channel.is_open() && connection.channel.policy().is_secure() && !connection.is_closing
+        };
+        let all = self.connections.iter().filter(|(_, connection)| is_secured(connection));
+        for id in all.map(|(key, _)| ConnectionId(key)).collect::<Vec<_>>() {
+            self.fail(id, StatusCode::BAD_SECURE_CHANNEL_CLOSED, now);
+            self.settle(id, now);
         }
     }
 

@@ -4,7 +4,7 @@ use super::identities::Identities;
 use super::{EndpointConfig, Server, ServerOptions, UserTokenConfig, UserTokenKind, certificate_alarms};
 use crate::alarms::AlarmFile;
 use crate::history::HistoryStore;
-use crate::pki::{Pki, TRUST_LIST_INTERVAL};
+use crate::pki::{Pki, Renewal, TRUST_LIST_INTERVAL};
 use core::net::SocketAddr;
 use core::time::Duration;
 use std::net::ToSocketAddrs;
@@ -43,6 +43,7 @@ pub struct ServerBuilder {
     model_changes: ModelChangeEvents,
     provider: Option<Arc<dyn Provider>>,
     trust: Option<Arc<StoreValidator>>,
+    renewal: Option<Arc<Renewal>>,
     usable_policies: Vec<SecurityPolicy>,
     authorization: Authorization,
     audit: AuditConfig,
@@ -75,6 +76,7 @@ impl Default for ServerBuilder {
             model_changes: ModelChangeEvents::default(),
             provider: None,
             trust: None,
+            renewal: None,
             usable_policies: Vec::new(),
             authorization: Authorization::open(),
             audit: AuditConfig::default(),
@@ -148,13 +150,15 @@ impl ServerBuilder {
 
     /// Takes the server's certificates and trust lists from a folder, and the ApplicationUri from its certificate if none
     /// was set: needed for every policy but None. What is offered is said by [`Self::security`]. When a trust list changes
-    /// while the server runs, channels end whose certificates are no longer trusted.
+    /// while the server runs, channels end whose certificates are no longer trusted. When the server's certificates change, the
+    /// new ones are used and all secured channels end.
     pub fn pki(mut self, pki: &Pki) -> Self {
         self.usable_policies = pki.policies();
         if self.application_uri.is_none() {
             self.application_uri = pki.application_uri().map(str::to_owned);
         }
         self.trust = Some(Arc::clone(pki.validator()));
+        self.renewal = Some(Arc::clone(pki.renewal()));
         self.provider(pki.provider())
     }
 
@@ -359,6 +363,7 @@ impl ServerBuilder {
         if let Some(trust) = &self.trust {
             trust.watch(TRUST_LIST_INTERVAL).map_err(|source| StartError::TrustList { source })?;
         }
+        let renewal = self.renewal.take();
         let (limit, frequency) = (self.certificate_limit, self.trust_list_frequency);
         let provider = Arc::clone(&config.provider);
         let (sink, uri) = (Arc::clone(&self.options.audit), config.application_uri.clone());
@@ -370,6 +375,9 @@ impl ServerBuilder {
         // Behind the file of states, so that they go on as they were.
         let added = certificate_alarms::add(&server, &*provider, limit, self.trust.as_ref().zip(frequency));
         added.map_err(|error| StartError::Alarms { source: std::io::Error::other(error) })?;
+        if let Some((trust, renewal)) = self.trust.as_ref().zip(renewal) {
+            certificate_alarms::follow(&server, trust, renewal, &provider);
+        }
         if let Some(trust) = self.trust.filter(|_| self.audit.sessions) {
             let space = Arc::clone(server.space());
             trust.on_overlooked(move |status, thumbprint| {
@@ -430,6 +438,9 @@ impl ServerBuilder {
         }
         if let Some(trust) = &self.trust {
             config.trust_list_changes = trust.change_counter();
+        }
+        if let Some(renewal) = &self.renewal {
+            config.certificate_changes = renewal.counter();
         }
         let security = self.security.clone();
         config.endpoints = urls

@@ -6,7 +6,9 @@
 
 use super::Server;
 use crate::alarms::{AlarmError, ConditionSpec, Kind, Severities};
+use crate::pki::Renewal;
 use crate::space::{now, ns0};
+use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::sync::{Arc, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -65,7 +67,7 @@ fn first_to_expire(provider: &dyn Provider) -> Option<(UtcTime, Certified)> {
 }
 
 /// The CertificateType of an application's certificate (Part 12 §7.8.4).
-fn type_of(certificate: &Certificate) -> u32 {
+pub(super) fn type_of(certificate: &Certificate) -> u32 {
     use object_type_ids as t;
     match certificate.key() {
         KeyKind::Rsa { .. } if certificate.signature_algorithm().hash() == Some(Hash::Sha1) => {
@@ -114,6 +116,25 @@ pub(super) fn certificates_changed(space: &Arc<AddressSpace>, provider: &dyn Pro
     let Some((date, certified)) = first_to_expire(provider) else { return };
     // Without the alarm there is nothing to follow.
     let _ = space.set_condition_date(&expired_id(), date, Some(certified), now());
+}
+
+/// Reads the server's certificates again when their files change, and lets CertificateExpired follow.
+pub(super) fn follow(
+    server: &Server,
+    trust: &StoreValidator,
+    renewal: Arc<Renewal>,
+    provider: &Arc<dyn Provider>,
+) {
+    let (space, provider) = (Arc::downgrade(server.space()), Arc::downgrade(provider));
+    let (count, followed) = (renewal.counter(), AtomicU64::new(renewal.counter().load(Ordering::Acquire)));
+    trust.on_look(move || {
+        let (Some(space), Some(provider)) = (space.upgrade(), provider.upgrade()) else { return };
+        renewal.look();
+        let count = count.load(Ordering::Acquire);
+        if followed.swap(count, Ordering::AcqRel) != count {
+            certificates_changed(&space, &*provider);
+        }
+    });
 }
 
 /// Adds TrustListOutOfDate, which is active if the trust list was not changed for longer than `frequency`.

@@ -24,6 +24,7 @@ mod foreign;
 pub mod import;
 pub mod key;
 pub mod layout;
+mod managed;
 pub mod permissions;
 mod rejected;
 mod scan;

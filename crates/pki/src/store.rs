@@ -21,7 +21,7 @@ use taktwerk_crypto::certificate::{
 pub const THUMBPRINT_DIGITS_MIN: usize = 8;
 
 /// PEM is longer than DER, and files may hold a chain.
-const FILE_LEN_MAX: usize = 2 * CHAIN_BYTES_MAX;
+pub(crate) const FILE_LEN_MAX: usize = 2 * CHAIN_BYTES_MAX;
 
 /// A store in a folder. Every call looks at the files anew; [`crate::StoreValidator`] keeps what it has read.
 #[derive(Debug, Clone)]
@@ -338,7 +338,12 @@ impl Store {
         Ok(path)
     }
 
-    fn keep(&self, group: Group, folder: Folder, certificate: &Certificate) -> io::Result<PathBuf> {
+    pub(crate) fn keep(
+        &self,
+        group: Group,
+        folder: Folder,
+        certificate: &Certificate,
+    ) -> io::Result<PathBuf> {
         let folder = self.folder(group, folder);
         std::fs::create_dir_all(&folder)?;
         let path = folder.join(format!("{}.der", name(certificate)));

@@ -287,6 +287,9 @@ impl Configured {
             let policies = named.unwrap_or_else(|| pki.policies());
             check_offer(&pki, &policies)?;
             builder = builder.pki(&pki);
+            if self.file.config().security.push_management {
+                builder = builder.push_management();
+            }
             self.pki.get_or_init(|| pki);
             for policy in policies {
                 for mode in self.file.modes().map_err(usage)? {

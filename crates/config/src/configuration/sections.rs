@@ -110,6 +110,8 @@ pub struct SecuritySection {
     pub modes: Vec<Spanned<String>>,
     /// Offers SecurityPolicy None.
     pub none: bool,
+    /// Lets SecurityAdmins change trust lists and certificates as clients.
+    pub push_management: bool,
 }
 
 impl Default for SecuritySection {
@@ -119,6 +121,7 @@ impl Default for SecuritySection {
             policies: None,
             modes: vec![Spanned::new(0..0, "SignAndEncrypt".to_owned())],
             none: false,
+            push_management: false,
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Configuring a server.
 
 use super::identities::Identities;
-use super::{EndpointConfig, Server, ServerOptions, UserTokenConfig, UserTokenKind, certificate_alarms};
+use super::{
+    EndpointConfig, Server, ServerOptions, UserTokenConfig, UserTokenKind, certificate_alarms, push,
+};
 use crate::alarms::AlarmFile;
 use crate::history::HistoryStore;
 use crate::pki::{Pki, Renewal, TRUST_LIST_INTERVAL};
@@ -44,6 +46,7 @@ pub struct ServerBuilder {
     provider: Option<Arc<dyn Provider>>,
     trust: Option<Arc<StoreValidator>>,
     renewal: Option<Arc<Renewal>>,
+    push_management: bool,
     usable_policies: Vec<SecurityPolicy>,
     authorization: Authorization,
     audit: AuditConfig,
@@ -77,6 +80,7 @@ impl Default for ServerBuilder {
             provider: None,
             trust: None,
             renewal: None,
+            push_management: false,
             usable_policies: Vec::new(),
             authorization: Authorization::open(),
             audit: AuditConfig::default(),
@@ -160,6 +164,13 @@ impl ServerBuilder {
         self.trust = Some(Arc::clone(pki.validator()));
         self.renewal = Some(Arc::clone(pki.renewal()));
         self.provider(pki.provider())
+    }
+
+    /// Lets clients with the role SecurityAdmin change the trust lists and renew the certificates of the [PKI](Self::pki), over
+    /// an encrypted channel (push management, Part 12 §7.10). Default: they cannot, and the Methods for it are not shown.
+    pub fn push_management(mut self) -> Self {
+        self.push_management = true;
+        self
     }
 
     /// Lets in clients without a user. Default: they are refused, and a server that nobody can log on to is not built.
@@ -375,7 +386,13 @@ impl ServerBuilder {
         // Behind the file of states, so that they go on as they were.
         let added = certificate_alarms::add(&server, &*provider, limit, self.trust.as_ref().zip(frequency));
         added.map_err(|error| StartError::Alarms { source: std::io::Error::other(error) })?;
-        if let Some((trust, renewal)) = self.trust.as_ref().zip(renewal) {
+        let source = |error| StartError::TrustList { source: std::io::Error::other(error) };
+        let files = self.trust.as_ref().zip(renewal);
+        push::leave_out(server.space(), self.push_management && files.is_some()).map_err(source)?;
+        if let Some((trust, renewal)) = files {
+            if self.push_management {
+                push::install(&server, trust, Arc::clone(&renewal)).map_err(source)?;
+            }
             certificate_alarms::follow(&server, trust, renewal, &provider);
         }
         if let Some(trust) = self.trust.filter(|_| self.audit.sessions) {

@@ -4,6 +4,7 @@ mod builder;
 mod certificate_alarms;
 mod identities;
 mod import;
+mod push;
 mod running;
 
 pub use builder::{ServerBuilder, default_application_uri};

@@ -7,7 +7,8 @@ use crate::error::BuildError;
 use crate::lock::lock;
 use crate::space::{Node, arguments, now, ns0};
 use crate::state_machine::Shown;
-use std::sync::{Arc, Mutex, Weak};
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, TryLockError, Weak};
 use taktwerk_schema::ids::{object_type_ids, reference_type_ids};
 use taktwerk_server::callback::{CallContext, MethodCall, MethodHandler};
 use taktwerk_server::space::NodeSpec;
@@ -26,6 +27,8 @@ struct Kind {
     instances_max: usize,
     /// Those that there are, and perhaps some that were deleted.
     instances: Mutex<Vec<Weak<Inner>>>,
+    /// InstanceCount has to be shown anew.
+    is_uncounted: AtomicBool,
 }
 
 /// A type of Programs whose instances clients make with its Method Create. Clones are the same one.
@@ -71,6 +74,7 @@ impl ProgramBuilder {
             act: Arc::new(act),
             instances_max: instances_max as usize,
             instances: Mutex::default(),
+            is_uncounted: AtomicBool::new(false),
         });
         let create = node.child_id("Create");
         let handler = Arc::new(Create(Arc::clone(&kind)));
@@ -97,9 +101,13 @@ impl ProgramType {
     /// The instances that there are.
     #[must_use]
     pub fn programs(&self) -> Vec<Program> {
-        let mut instances = lock(&self.0.instances);
-        retain(&mut instances);
-        instances.iter().filter_map(Weak::upgrade).map(Program).collect()
+        let programs = {
+            let mut instances = lock(&self.0.instances);
+            retain(&mut instances);
+            instances.iter().filter_map(Weak::upgrade).map(Program).collect()
+        };
+        self.0.count_if_necessary();
+        programs
     }
 }
 
@@ -128,6 +136,12 @@ impl MethodHandler for Create {
 
 impl Kind {
     fn create(self: &Arc<Self>, name: &str, context: &CallContext) -> Result<Program, StatusCode> {
+        let created = self.create_one(name, context);
+        self.count();
+        created
+    }
+
+    fn create_one(self: &Arc<Self>, name: &str, context: &CallContext) -> Result<Program, StatusCode> {
         let is_name = !name.is_empty() && name.len() <= NAME_LEN_MAX;
         if !is_name || name.contains('/') || name.chars().any(char::is_control) {
             return Err(StatusCode::BAD_BROWSE_NAME_INVALID);
@@ -152,15 +166,90 @@ impl Kind {
             }
         });
         instances.push(Arc::downgrade(&program.0));
-        drop(instances);
-        self.count();
         Ok(program)
     }
 
     /// Shows how many instances there are (InstanceCount).
     fn count(&self) {
-        let mut instances = lock(&self.instances);
-        retain(&mut instances);
-        self.shown.set(&["InstanceCount"], u32::try_from(instances.len()).unwrap_or(u32::MAX));
+        self.is_uncounted.store(true, Ordering::SeqCst);
+        self.count_if_necessary();
+    }
+
+    /// Does not wait, because clients delete programs on a thread that serves others too: who has the instances counts them
+    /// afterwards.
+    fn count_if_necessary(&self) {
+        while self.is_uncounted.load(Ordering::SeqCst) {
+            let mut instances = match self.instances.try_lock() {
+                Ok(instances) => instances,
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => return,
+            };
+            self.is_uncounted.store(false, Ordering::SeqCst);
+            retain(&mut instances);
+            self.shown.set(&["InstanceCount"], u32::try_from(instances.len()).unwrap_or(u32::MAX));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Server;
+    use crate::program::{Command, State};
+
+    fn kind(server: &Server) -> (ProgramType, Node) {
+        let plant = server.namespace("urn:plant");
+        let hall = plant.object("Hall").add().unwrap();
+        let kind = hall.new_program("BatchType").deletable().add_type(2, |_, _| Ok(())).unwrap();
+        (kind, hall)
+    }
+
+    fn halted(kind: &ProgramType, name: &str) -> Program {
+        let program = kind.0.create(name, &CallContext::in_process(NodeId::NULL, &[], true)).unwrap();
+        program.command(Command::Halt).unwrap();
+        program
+    }
+
+    fn shown_count(kind: &ProgramType) -> u32 {
+        let node = kind.0.shown.node().unwrap();
+        let id = node.space.child(&node.id, &QualifiedName::new(0, "InstanceCount")).unwrap();
+        node.space.variable(&id).unwrap().get().value.unwrap().try_into().unwrap()
+    }
+
+    /// Deleting does not wait for a client that creates: it would deadlock here.
+    #[test]
+    fn programs_are_deleted_while_others_are_created() {
+        let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+        let (kind, _hall) = kind(&server);
+        let (first, _second) = (halted(&kind, "One"), halted(&kind, "Two"));
+        assert_eq!(shown_count(&kind), 2);
+        let creating = lock(&kind.0.instances);
+        first.0.shown.delete();
+        drop(creating);
+        assert_eq!(kind.programs().len(), 1);
+        assert_eq!(shown_count(&kind), 1, "who had the instances has counted them");
+    }
+
+    /// The program keeps what it has of a deleted one, and clients make another one with its name.
+    #[test]
+    fn a_program_of_the_same_name_is_another_one() {
+        let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+        let (kind, hall) = kind(&server);
+        let mut kept = Vec::new();
+        for _ in 0..4 {
+            let program = halted(&kind, "One");
+            program.0.shown.delete();
+            program.0.shown.delete();
+            kept.push(program);
+        }
+        let new = halted(&kind, "One");
+        assert!(kept.iter().all(|old| !old.exists() && old.node().is_none()) && new.exists());
+        assert_eq!((shown_count(&kind), kind.programs().len()), (1, 1));
+        kept.iter().for_each(|old| old.0.shown.set(&["AutoDelete"], true));
+        kept.iter().for_each(|old| old.0.shown.delete());
+        let id = hall.child_id("One");
+        let id = hall.space.child(&id, &QualifiedName::new(0, "AutoDelete")).unwrap();
+        assert_eq!(hall.space.variable(&id).unwrap().get().value, Some(false.into()));
+        assert_eq!(new.state(), State::Halted);
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::error::BuildError;
 use crate::space::{Node, now, ns0};
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{OnceLock, Weak};
 use taktwerk_server::AddressSpace;
 use taktwerk_server::space::NodeError;
@@ -16,6 +17,8 @@ pub(crate) struct Shown {
     pub(crate) id: NodeId,
     pub(crate) namespace: u16,
     pub(crate) name: String,
+    /// It was deleted: what has its NodeId now is another one.
+    is_deleted: AtomicBool,
     /// Is told when it deletes itself.
     deleted: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
@@ -37,17 +40,21 @@ impl Shown {
     /// That of an object whose children are in its own namespace.
     pub(crate) fn at(space: Weak<AddressSpace>, id: NodeId, name: &str) -> Self {
         let deleted = OnceLock::new();
-        Self { space, namespace: id.namespace_index, id, name: name.to_owned(), deleted }
+        let is_deleted = AtomicBool::new(false);
+        Self { space, namespace: id.namespace_index, id, name: name.to_owned(), is_deleted, deleted }
     }
 
-    /// The object; `None` if the server is gone.
+    /// The object; `None` if it was deleted, or the server is gone.
     pub(crate) fn node(&self) -> Option<Node> {
+        if self.is_deleted.load(Ordering::Acquire) {
+            return None;
+        }
         Some(Node { space: self.space.upgrade()?, id: self.id.clone(), namespace: self.namespace })
     }
 
     /// Whether the object is still there.
     pub(crate) fn is_there(&self) -> bool {
-        self.space.upgrade().is_some_and(|space| space.contains(&self.id))
+        self.node().is_some_and(|node| node.space.contains(&node.id))
     }
 
     /// Calls a function when the object deletes itself. Only the first call counts.
@@ -57,6 +64,9 @@ impl Shown {
 
     /// Deletes the object with all that it consists of.
     pub(crate) fn delete(&self) {
+        if self.is_deleted.swap(true, Ordering::AcqRel) {
+            return;
+        }
         if let Some(space) = self.space.upgrade() {
             space.delete_tree(&self.id, now());
         }

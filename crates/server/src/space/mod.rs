@@ -46,6 +46,7 @@ pub(crate) mod role_set;
 pub(crate) mod semantics;
 pub(crate) mod slot;
 pub(crate) mod spec;
+mod spread;
 pub(crate) mod store;
 mod sync;
 mod tree;

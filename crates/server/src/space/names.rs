@@ -2,8 +2,8 @@
 
 use super::NodeIx;
 use super::nodes::Nodes;
+use super::spread::Spread;
 use core::hash::BuildHasher;
-use hashbrown::HashTable;
 use std::collections::BTreeMap;
 use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_schema::ns0::Ns0;
@@ -16,7 +16,7 @@ const REFERENCES_MIN: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     /// Parent to its children, by the hash of their names.
-    parents: BTreeMap<u32, HashTable<(u64, NodeIx)>>,
+    parents: BTreeMap<u32, Spread<(u64, NodeIx)>>,
 }
 
 impl Names {
@@ -31,10 +31,8 @@ impl Names {
     }
 
     fn remove(&mut self, parent: u32, hash: u64, child: NodeIx) {
-        if let Some(children) = self.parents.get_mut(&parent)
-            && let Ok(entry) = children.find_entry(hash, |(_, candidate)| *candidate == child)
-        {
-            entry.remove();
+        if let Some(children) = self.parents.get_mut(&parent) {
+            children.remove(hash, |(_, candidate)| *candidate == child);
         }
     }
 
@@ -83,7 +81,7 @@ impl Nodes {
 
     fn index_children(&mut self, parent: NodeIx) {
         let hierarchical = NodeIx::ns0(reference_type_ids::HIERARCHICAL_REFERENCES);
-        let mut children = HashTable::new();
+        let mut children = Spread::default();
         self.references(parent, |reference| {
             if reference.is_forward
                 && self.is_subtype(reference.reference_type, hierarchical)

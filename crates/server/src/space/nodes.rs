@@ -10,6 +10,7 @@ pub(crate) use values::ValueAt;
 use super::error::NodeError;
 use super::node::{INDEX_MAX, Node, NodeKind, PackedReference, VariableExtra, VariableNode};
 use super::page::Page;
+use super::spread::Spread;
 use super::store::SlotStore;
 use super::view::{NodeView, is_builtin_method};
 use super::{NodeIx, Reference};
@@ -18,7 +19,7 @@ use crate::diagnostics::Live;
 use crate::diagnostics::nodes::{SessionNode, summary_references};
 use crate::history::NodeHistory;
 use core::hash::{BuildHasher, Hash, Hasher};
-use hashbrown::{DefaultHashBuilder, HashTable};
+use hashbrown::DefaultHashBuilder;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use taktwerk_schema::NodeClass;
@@ -35,7 +36,7 @@ const _: () = assert!(NODES_MAX + (NodeIx::DYNAMIC as usize) < INDEX_MAX as usiz
 pub(crate) struct Nodes {
     pub(super) hasher: DefaultHashBuilder,
     /// Indexes into `nodes`, hashed by NodeId.
-    table: HashTable<u32>,
+    table: Spread<u32>,
     nodes: Vec<Option<Node>>,
     /// Indexes of nodes that are gone, each with the generation of its next one.
     free: Vec<NodeIx>,
@@ -76,7 +77,7 @@ impl Nodes {
     pub(crate) fn new(slots: Arc<SlotStore>, application_uri: &str) -> Self {
         let mut nodes = Self {
             hasher: DefaultHashBuilder::default(),
-            table: HashTable::new(),
+            table: Spread::default(),
             nodes: Vec::new(),
             free: Vec::new(),
             ns0_references: BTreeMap::new(),

@@ -175,6 +175,10 @@ impl Nodes {
             return;
         }
         self.clean(at);
+        let count = self.list_len(at);
+        if !self.stale.has_more(at.index, count) {
+            return;
+        }
         let mut charged = 0;
         let mut removed = 0;
         let mut is_kept = |nodes: &Self, reference: &PackedReference| {
@@ -301,12 +305,11 @@ impl Nodes {
     /// Deletes a node that no reference leads to.
     fn take_out(&mut self, ix: NodeIx) {
         self.names.remove_parent(ix.index);
+        self.stale.forget(ix.index);
         let at = ix.index - NodeIx::DYNAMIC;
         let Some(node) = self.nodes.get_mut(at as usize).and_then(Option::take) else { return };
         let hash = hash(&self.hasher, node.id_ref());
-        if let Ok(entry) = self.table.find_entry(hash, |candidate| *candidate == at) {
-            entry.remove();
-        }
+        self.table.remove(hash, |candidate| *candidate == at);
         if let NodeKind::Variable(VariableNode { slot: Some(slot), .. }) = node.kind {
             // Items that still watch see this as their last value, whatever is still on its way.
             self.slots.handle(&slot).close();

@@ -12,9 +12,35 @@ use std::collections::BTreeMap;
 /// References from which on a list is large.
 const LARGE: usize = 64;
 
-/// What is stale in the lists of nodes, by their index.
+/// What is stale in the lists of nodes.
 #[derive(Debug, Default)]
-pub(super) struct Stale(BTreeMap<u32, Vec<PackedReference>>);
+pub(super) struct Stale {
+    /// By the index of the node that has the list.
+    noted: BTreeMap<u32, Vec<PackedReference>>,
+    /// How many nodes have been deleted.
+    deleted: u64,
+    /// How many there were when a large list was looked through last, by the index of the node that has it.
+    looked_through: BTreeMap<u32, u64>,
+}
+
+impl Stale {
+    /// A node is deleted; its index may be used again.
+    pub(super) fn forget(&mut self, index: u32) {
+        self.deleted += 1;
+        if !self.looked_through.is_empty() {
+            self.looked_through.remove(&index);
+        }
+    }
+
+    /// Whether a list of this many references may have some that lead to nodes which are gone, and which nobody has noted. It
+    /// is looked through then, so the next answer is no until a node is deleted.
+    pub(super) fn has_more(&mut self, index: u32, count: usize) -> bool {
+        if count < LARGE {
+            return self.deleted > 0;
+        }
+        self.deleted != self.looked_through.insert(index, self.deleted).unwrap_or(0)
+    }
+}
 
 impl Nodes {
     /// Notes that references in the list of a node lead to nodes that are about to be deleted; each comes with that node's
@@ -27,7 +53,7 @@ impl Nodes {
         at_once: bool,
     ) -> usize {
         let count = self.list_len(at);
-        let stale = self.stale.0.entry(at.index).or_default();
+        let stale = self.stale.noted.entry(at.index).or_default();
         stale.extend(gone.iter().map(|(_, reference)| *reference));
         let is_late = count < LARGE || 2 * stale.len() >= count;
         gone.len() + if at_once || is_late { self.clean(at) } else { 0 }
@@ -35,10 +61,10 @@ impl Nodes {
 
     /// Removes what is stale from the list of a node. Says how many references were looked at.
     pub(super) fn clean(&mut self, at: NodeIx) -> usize {
-        if self.stale.0.is_empty() {
+        if self.stale.noted.is_empty() {
             return 0;
         }
-        let Some(mut stale) = self.stale.0.remove(&at.index) else { return 0 };
+        let Some(mut stale) = self.stale.noted.remove(&at.index) else { return 0 };
         stale.sort_unstable();
         let looked_at = self.list_len(at);
         // Lists are in about the order in which their nodes were added, as `stale` is then: most often no search is needed.
@@ -68,7 +94,7 @@ impl Nodes {
     }
 
     /// How many references a node has besides those of the specification.
-    fn list_len(&self, at: NodeIx) -> usize {
+    pub(super) fn list_len(&self, at: NodeIx) -> usize {
         if at.index < NodeIx::DYNAMIC {
             return self.ns0_references.get(&at.index).map_or(0, Vec::len);
         }
@@ -77,7 +103,7 @@ impl Nodes {
 
     /// The same for all nodes.
     pub(super) fn clean_all(&mut self) {
-        let indexes: Vec<u32> = self.stale.0.keys().copied().collect();
+        let indexes: Vec<u32> = self.stale.noted.keys().copied().collect();
         for index in indexes {
             if let Some(ix) = self.ix(index) {
                 self.clean(ix);

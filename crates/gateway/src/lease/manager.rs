@@ -169,13 +169,13 @@ impl Leases {
     }
 
     /// The sources that want a lease, and the time between two rounds.
-    fn wanted(&self, check_every: Option<Duration>) -> (Vec<String>, Duration) {
+    fn wanted(&self, check_every: Option<Duration>, per_interval: u32) -> (Vec<String>, Duration) {
         let all = self.lock();
         let used = || all.iter().filter(|(_, entry)| entry.users > 0);
         let mut names: Vec<String> = used().map(|(name, _)| name.clone()).collect();
         names.sort();
         let shortest = used().map(|(_, entry)| entry.interval).min().unwrap_or(INTERVAL_DEFAULT);
-        let default = (shortest / 2).clamp(CHECK_MIN, CHECK_MAX);
+        let default = (shortest / per_interval.max(1)).clamp(CHECK_MIN, CHECK_MAX);
         (names, check_every.map_or(default, |every| every.clamp(CHECK_MIN, CHECK_NAMED_MAX)))
     }
 
@@ -221,7 +221,7 @@ impl Leases {
         let (mut is_away, mut settled) = (false, Instant::now());
         loop {
             let begin = Instant::now();
-            let (wanted, every) = self.wanted(check_every);
+            let (wanted, every) = self.wanted(check_every, cluster.rounds_per_interval());
             // Sources that are gone from the configuration.
             let wants = |name: &String| wanted.binary_search(name).is_ok();
             give_back.extend(held.iter().filter(|name| !wants(name)).cloned());
@@ -322,12 +322,12 @@ mod tests {
         let _lease = leases.lease("a", None);
         let hour = Some(Duration::from_secs(3600));
         for (named, expected) in [
-            (None, CHECK_MAX),
+            (None, INTERVAL_DEFAULT / 2),
             (hour, CHECK_NAMED_MAX),
             (Some(Duration::ZERO), CHECK_MIN),
             (Some(CHECK_MAX), CHECK_MAX),
         ] {
-            let (_, every) = leases.wanted(named);
+            let (_, every) = leases.wanted(named, 2);
             assert_eq!(every, expected);
             assert!(every + round_max(every) < Duration::from_secs(4));
         }

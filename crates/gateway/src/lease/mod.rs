@@ -30,12 +30,12 @@ use futures_util::future::BoxFuture;
 use std::collections::BTreeSet;
 use tokio::time::Instant;
 
-/// Shortest time for which a lease is good without being renewed.
-#[cfg(any(feature = "nats", feature = "postgres", test))]
+/// Shortest time for which a lease in NATS is good without being renewed.
+#[cfg(any(feature = "nats", test))]
 const LEASE_MIN: Duration = Duration::from_secs(1);
 
-/// For how long leases are good without being renewed.
-#[cfg(any(feature = "nats", feature = "postgres", test))]
+/// For how long leases in NATS are good without being renewed.
+#[cfg(any(feature = "nats", test))]
 fn lease_time(every: Duration) -> Duration {
     LEASE_MIN.max(3 * every)
 }
@@ -61,6 +61,11 @@ pub trait Cluster: Send {
     /// Whether leases stay when the connection is gone, until they expire.
     fn keeps_leases(&self) -> bool {
         false
+    }
+
+    /// How many rounds there are in the shortest interval of the sources, unless it is named.
+    fn rounds_per_interval(&self) -> u32 {
+        2
     }
 
     /// Sources that are asked go on without a connection: their leases are taken at once when it is back.
@@ -101,7 +106,7 @@ pub enum Unreachable {
 pub struct LeaseConfig {
     /// Who keeps the leases.
     pub cluster: Box<dyn Cluster>,
-    /// How often they are looked at. Half of the shortest interval of the sources unless it is named.
+    /// How often they are looked at. Half of the shortest interval of the sources unless it is named, with PostgreSQL a quarter of it.
     pub check_every: Option<Duration>,
     /// What to do without a connection.
     pub unreachable: Unreachable,

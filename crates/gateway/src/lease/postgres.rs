@@ -5,7 +5,7 @@
 
 use super::peers::{Peer, Peers};
 use super::share::{Seen, Share, fingerprint};
-use super::{Cluster, Round, lease_time};
+use super::{Cluster, Round};
 use crate::database::Database;
 use crate::fault::Fault;
 use crate::fields::{Fields, Mistake};
@@ -17,6 +17,9 @@ use tokio::time::Instant;
 use tokio_postgres::Client;
 use tokio_postgres::error::Error;
 
+/// Shortest time for which leases are good without another look. Those of a gateway that is killed may be taken when it has
+/// passed, and values are to be fresh again within two intervals of half a second.
+const LEASE_MIN: Duration = Duration::from_millis(750);
 /// The database finds out within four seconds that a gateway's machine is gone.
 const BEGIN: &str = "SET tcp_keepalives_idle = 1; SET tcp_keepalives_interval = 1; SET tcp_keepalives_count = 3; \
                      SET tcp_user_timeout = 4000";
@@ -204,7 +207,7 @@ impl Cluster for Locks {
         every: Duration,
     ) -> BoxFuture<'a, Result<Round, Fault>> {
         let own = Peer {
-            lease_time: lease_time(every),
+            lease_time: LEASE_MIN.max(3 * every),
             wants: Some(fingerprint(wanted)),
             is_new: true,
             is_back: false,
@@ -214,6 +217,11 @@ impl Cluster for Locks {
 
     fn leave(&mut self) {
         self.link = None;
+    }
+
+    /// A connection that is missed is the first sign of a gateway that is gone, and a look takes a millisecond.
+    fn rounds_per_interval(&self) -> u32 {
+        4
     }
 
     fn goes_on(&mut self) {

@@ -1,12 +1,15 @@
 //! Publishers, subscribers and brokers at random.
 
-use super::{JITTER_MAX, Random, ms, profile};
+use super::{JITTER_MAX, Random, ms, profile, tcp_bits};
 use crate::scenario::fault::{NodeFault, Role, Which};
 use crate::scenario::pubsub::{
     Broker, BrokerLimits, Encoding, PubSub, Publishers, Quality, SecurityMode, Subscribers, Transport,
 };
 use crate::scenario::{Fault, FaultKind, Lines, Link, Signals};
 use core::time::Duration;
+
+/// Bits that a connection of TCP has on their way at most: what the receiver's socket holds.
+const WINDOW_BITS: f64 = crate::network::Path::IDEAL.receive_buffer as f64 * 8.0;
 
 impl Random {
     /// Parts on these hosts, and the link that they use, if it is one of their own.
@@ -32,7 +35,7 @@ impl Random {
         }
         // A window that is too small for the way is a wrong setting, which drops values for ever.
         let delay = links.get(link).map_or(Duration::ZERO, |link| link.profile.down.delay.base);
-        let round_trip = 2.0 * (delay + ms(JITTER_MAX)).as_secs_f64();
+        let round_trip = round_trip(delay);
         for at in 0..pubsub.brokers.len() {
             let least = (3.0 * messages_per_second(&pubsub, at) * round_trip).ceil();
             if let Some(broker) = pubsub.brokers.get_mut(at) {
@@ -136,6 +139,7 @@ impl Random {
         let at = self.index(links.len().max(1));
         if let Some(link) = links.get(at)
             && link.profile.down.usable_rate().is_none_or(|rate| rate > 3.0 * need)
+            && over_tcp < tcp_capacity(link)
             && self.chance(1, 2)
         {
             return at;
@@ -143,6 +147,7 @@ impl Random {
         let rates = [10u32, 100, 1_000];
         let rate = rates.into_iter().find(|rate| f64::from(*rate) * 1e6 > 3.0 * need).unwrap_or(10_000);
         let delay = self.one_of(&[0, 1, 5, 50], 1);
+        let delay = if over_tcp < window_bits(round_trip(ms(delay))) { delay } else { 0 };
         let is_lossy = self.chance(1, 2);
         let conditions = self.conditions(delay, is_lossy, 10, over_tcp);
         let text = format!("rate={rate}mbit,{conditions}");
@@ -210,7 +215,31 @@ fn bits(pubsub: &PubSub, counts: impl Fn(&Publishers) -> bool) -> f64 {
 /// Messages per second that a broker gets at most, and passes on to each who wants all of them.
 fn messages_per_second(pubsub: &PubSub, broker: usize) -> f64 {
     let of_broker = |one: &&Publishers| matches!(one.transport, Transport::Broker(at, _) if at == broker);
-    pubsub.publishers.iter().filter(of_broker).map(rate).sum()
+    pubsub.publishers.iter().filter(of_broker).map(|one| rate(one) * messages(one)).sum()
+}
+
+/// Messages of a cycle: one for each part of the fields.
+fn messages(publishers: &Publishers) -> f64 {
+    let fields: u32 = publishers.signals.iter().map(|signals| signals.count).sum();
+    f64::from(publishers.fields.map_or(1, |each| fields.div_ceil(each.max(1))))
+}
+
+/// The longest round trip over a link with this delay, in seconds.
+fn round_trip(delay: Duration) -> f64 {
+    2.0 * (delay + ms(JITTER_MAX)).as_secs_f64()
+}
+
+/// Bits per second that a connection of TCP carries at most with this round trip: half of its window, as it has to grow first.
+fn window_bits(round_trip: f64) -> f64 {
+    0.5 * WINDOW_BITS / round_trip
+}
+
+/// Bits per second that a connection of TCP carries over a link, but for its rate.
+fn tcp_capacity(link: &Link) -> f64 {
+    let round_trip = round_trip(link.profile.down.delay.base);
+    let loss = link.profile.down.loss.share();
+    let lossy = if loss > 0.0 { tcp_bits(round_trip, loss) } else { f64::INFINITY };
+    lossy.min(window_bits(round_trip))
 }
 
 /// Cycles per second of all publishers of a group.

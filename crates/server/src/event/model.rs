@@ -127,6 +127,8 @@ pub struct Event {
     /// In the order of the numbers of their names.
     fields: Vec<(FieldName, Variant)>,
     condition: Option<NodeId>,
+    condition_key: Option<u64>,
+    retains: bool,
     placed: Placed,
     size: usize,
     time: UtcTime,
@@ -155,7 +157,18 @@ impl Event {
         fields.reverse();
         fields.sort_by_key(|(name, _)| name.hash());
         fields.dedup_by_key(|(name, _)| name.hash());
-        let mut event = Self { fields, condition: new.condition, placed, size: 0, time };
+        let mut event = Self {
+            fields,
+            condition: new.condition,
+            condition_key: None,
+            retains: false,
+            placed,
+            size: 0,
+            time,
+        };
+        // Each item that the event comes to asks for them.
+        event.retains = event.get(&FieldName::retain()) == Some(&Variant::Boolean(true));
+        event.condition_key = event.key_of_condition();
         event.size = allocation(size_of::<Self>() + 16) + event.heap_size();
         event
     }
@@ -189,8 +202,7 @@ impl Event {
         self.condition.as_ref()
     }
 
-    /// A number that stands for the condition and its branch; `None` if it is no notification of a condition.
-    pub(crate) fn condition_key(&self) -> Option<u64> {
+    fn key_of_condition(&self) -> Option<u64> {
         let condition = self.condition.as_ref()?;
         let mut hasher = DefaultHasher::new();
         condition.hash(&mut hasher);
@@ -200,9 +212,14 @@ impl Event {
         Some(hasher.finish())
     }
 
+    /// A number that stands for the condition and its branch; `None` if it is no notification of a condition.
+    pub(crate) fn condition_key(&self) -> Option<u64> {
+        self.condition_key
+    }
+
     /// Whether it tells of a condition that clients are to keep (Retain, Part 9 §5.5.2).
     pub(crate) fn retains(&self) -> bool {
-        self.get(&FieldName::retain()) == Some(&Variant::Boolean(true))
+        self.retains
     }
 
     /// The same event for a client whose filter no longer passes the condition: Retain is false.
@@ -214,6 +231,7 @@ impl Event {
         {
             *value = false.into();
         }
+        event.retains = false;
         event
     }
 

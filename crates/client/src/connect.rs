@@ -52,11 +52,8 @@ impl Client {
     }
 
     /// Closes session, channel and connection. Outstanding requests are answered with an error, subscriptions are
-    /// forgotten. [`Event::Disconnected`] follows.
+    /// forgotten. [`Event::Disconnected`] follows, also if the client has ended before: callers wait for it.
     pub fn disconnect(&mut self, now: Instant) {
-        if self.phase == Phase::Idle {
-            return;
-        }
         let deadline = if self.phase == Phase::Up && self.session.is_some() {
             let mut request = CloseSessionRequest { delete_subscriptions: true, ..Default::default() };
             let handle = self.link.next_handle();

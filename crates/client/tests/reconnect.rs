@@ -394,6 +394,30 @@ fn disconnecting_while_waiting_or_connecting_ends_at_once() {
     assert!(world.client.connect(target(), Instant::FAR).is_ok());
 }
 
+/// Callers of `disconnect` wait for its event, and cannot know that the client has ended meanwhile.
+#[test]
+fn disconnecting_a_client_that_has_ended_is_answered_too() {
+    let mut setup = Setup::default();
+    setup.client.reconnect.enabled = false;
+    let mut world = setup.world();
+    world.client.disconnect(world.now);
+    world.run(Duration::ZERO);
+    assert_eq!(world.take_events(), [Event::Disconnected(None)], "never connected");
+    world.client.connect(target(), world.now).unwrap();
+    world.settle();
+    world.take_events();
+    // Without retries, this is the end.
+    world.break_connection();
+    assert!(matches!(world.take_events()[..], [Event::Disconnected(Some(_))]));
+    world.client.disconnect(world.now);
+    world.run(Duration::ZERO);
+    assert_eq!(world.take_events(), [Event::Disconnected(None)]);
+    assert_eq!(world.client.poll_timeout(), None);
+    world.client.connect(target(), world.now).unwrap();
+    world.settle();
+    assert!(world.client.is_up(), "{:?}", world.take_events());
+}
+
 /// What was asked for while the connection broke counts on the next one, for a subscription that is kept.
 #[test]
 fn changes_that_a_break_has_swallowed_are_asked_for_again() {

@@ -265,6 +265,10 @@ fn close_done(fleet: &mut Fleet, sessions: &mut Sessions, hold: bool) {
         return;
     }
     for member in done {
+        // One that the server has closed meanwhile has ended: nothing is left to close, or to time.
+        if !fleet.get(MemberId(member)).is_some_and(taktwerk_client::Client::is_up) {
+            continue;
+        }
         if let Some(from) = sessions.closed_from.get_mut(member as usize) {
             *from = clock::monotonic();
         }

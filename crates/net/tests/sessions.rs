@@ -74,6 +74,32 @@ fn what_cannot_be_reached_is_said_at_once() {
     assert!(error.to_string().contains("refused"), "{error}");
 }
 
+/// The server goes away for good, and its clients are told to disconnect afterwards.
+#[test]
+fn a_client_whose_server_is_gone_disconnects_at_once() {
+    let server = start(1, 1, ServerOptions::default());
+    let mut config = ClientConfig::default();
+    config.reconnect.enabled = false;
+    let config = Arc::new(config);
+    let (mut client, _) = BlockingClient::connect(Arc::clone(&config), server.target()).unwrap();
+    let target = server.target();
+    let (done, is_done) = std::sync::mpsc::channel();
+    runtime().block_on(async {
+        let (other, _, mut events) = AsyncClient::connect(config, target).await.unwrap();
+        tokio::task::spawn_blocking(move || server.running.stop(Duration::ZERO)).await.unwrap();
+        assert!(matches!(events.next().await, Some(Event::Disconnected(Some(_)))));
+        tokio::time::timeout(Duration::from_secs(10), other.disconnect()).await.unwrap();
+    });
+    std::thread::spawn(move || {
+        let end = after(Duration::from_secs(10));
+        let is_end = |delivery: &Delivery| matches!(delivery, Delivery::Event(Event::Disconnected(Some(_))));
+        let lost = std::iter::from_fn(|| client.wait(end)).any(|delivery| is_end(&delivery));
+        client.disconnect();
+        done.send(lost).unwrap();
+    });
+    assert_eq!(is_done.recv_timeout(Duration::from_secs(20)), Ok(true), "disconnect does not return");
+}
+
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }

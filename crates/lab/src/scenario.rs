@@ -37,6 +37,9 @@ pub use factors::{Labels, stack_name};
 use crate::cpu::Class;
 use crate::pin::CpuList;
 use serde::{Deserialize, Serialize};
+use taktwerk_explain::{Mistake, OneOrMany};
+use taktwerk_load::result::unknown_figure;
+use taktwerk_model::tune::document::Document;
 
 /// A scenario as it is written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -103,12 +106,21 @@ impl Default for ServerSpec {
 
 /// One value or several that are measured one by one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, from = "OneOrMany<T>")]
 pub enum Sweep<T> {
     /// One.
     One(T),
     /// Several.
     Many(Vec<T>),
+}
+
+impl<T> From<OneOrMany<T>> for Sweep<T> {
+    fn from(given: OneOrMany<T>) -> Self {
+        match given {
+            OneOrMany::One(value) => Self::One(value),
+            OneOrMany::Many(values) => Self::Many(values),
+        }
+    }
 }
 
 impl<T: Clone> Sweep<T> {
@@ -400,6 +412,14 @@ pub struct Threshold {
     pub of: Option<String>,
 }
 
+/// Where the threshold of a figure stands in a file.
+pub(crate) fn key_of_threshold(document: &Document, metric: &str) -> String {
+    let all = document.table().get("threshold").and_then(toml::Value::as_array);
+    let is_it = |one: &toml::Value| one.get("metric").and_then(toml::Value::as_str) == Some(metric);
+    let position = all.and_then(|all| all.iter().position(is_it)).unwrap_or_default();
+    format!("threshold.{position}.metric")
+}
+
 /// One combination of everything that varies: what one measurement measures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)] // as in the scenario
@@ -431,12 +451,20 @@ pub struct Condition {
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
     /// It is not written as a scenario.
-    #[error("{file}: {source}")]
+    #[error("{}", mistake.within(file))]
     Parse {
         /// Which.
         file: String,
         /// Where and why.
-        source: Box<toml::de::Error>,
+        mistake: Mistake,
+    },
+    /// A threshold names a figure that no measurement has.
+    #[error("{place}: {problem}")]
+    Figure {
+        /// File, line and key.
+        place: String,
+        /// What is wrong, and what would be right.
+        problem: String,
     },
     /// It makes no sense.
     #[error("{scenario}: {problem}")]
@@ -474,10 +502,26 @@ impl Scenario {
     /// # Errors
     /// With line and column, and the keys that would have been understood.
     pub fn parse(text: &str, file: &str) -> Result<Self, ScenarioError> {
-        let scenario: Self = toml::from_str(text)
-            .map_err(|source| ScenarioError::Parse { file: file.to_owned(), source: Box::new(source) })?;
+        let scenario: Self = toml::from_str(text).map_err(|error| ScenarioError::Parse {
+            file: file.to_owned(),
+            mistake: Mistake::of(&error, Some(text)),
+        })?;
         scenario.check()?;
         Ok(scenario)
+    }
+
+    /// Looks for thresholds of figures that no measurement has, in the text that this scenario was read from.
+    ///
+    /// # Errors
+    /// The first one, with its line.
+    pub fn check_figures(&self, text: &str, file: &str) -> Result<(), ScenarioError> {
+        let unknown = |one: &Threshold| Some((unknown_figure(&one.metric)?, one.metric.clone()));
+        let Some((problem, metric)) = self.thresholds.iter().find_map(unknown) else { return Ok(()) };
+        let place = match Document::parse(text, file, &[]) {
+            Ok(document) => document.place(&key_of_threshold(&document, &metric)),
+            Err(_) => file.to_owned(),
+        };
+        Err(ScenarioError::Figure { place, problem })
     }
 
     /// All combinations of what varies, stacks innermost.

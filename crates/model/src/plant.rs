@@ -7,6 +7,7 @@ pub use changes::Change;
 use crate::cpu::{Model, Observation};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use taktwerk_explain::Mistake;
 
 /// A plant as it is written.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -124,12 +125,12 @@ pub struct Node {
 #[derive(Debug, thiserror::Error)]
 pub enum PlantError {
     /// It is not written as a plant.
-    #[error("{file}: {source}")]
+    #[error("{}", mistake.within(file))]
     Parse {
         /// Which file.
         file: String,
         /// Where and why.
-        source: Box<toml::de::Error>,
+        mistake: Mistake,
     },
     /// There is nothing to size.
     #[error("{file} has no [[node]]: describe at least one")]
@@ -254,8 +255,10 @@ impl Plant {
     /// # Errors
     /// With line and column.
     pub fn parse(text: &str, file: &str) -> Result<Self, PlantError> {
-        let plant: Self = toml::from_str(text)
-            .map_err(|source| PlantError::Parse { file: file.to_owned(), source: Box::new(source) })?;
+        let plant: Self = toml::from_str(text).map_err(|error| PlantError::Parse {
+            file: file.to_owned(),
+            mistake: Mistake::of(&error, Some(text)),
+        })?;
         if plant.nodes.is_empty() {
             return Err(PlantError::Empty { file: file.to_owned() });
         }

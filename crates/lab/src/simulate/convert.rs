@@ -1,12 +1,13 @@
 //! Files of other commands: scenarios of the laboratory, plants of `size` and of `tune`.
 
-use super::spec;
 use super::study::{Case, Parts, StudyError};
+use super::{figures, spec};
 use crate::scenario::{
-    Condition, CpuCondition, Kind, Labels, Scenario as LabScenario, ScenarioError, SecuritySpec,
+    Condition, CpuCondition, Kind, Labels, Scenario as LabScenario, ScenarioError, SecuritySpec, Threshold,
 };
 use core::time::Duration;
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
+use taktwerk_load::result::unknown_figure;
 use taktwerk_model::host::HostProfile;
 use taktwerk_model::plant::Plant;
 use taktwerk_model::tune::document::Document;
@@ -64,7 +65,8 @@ pub(super) fn of_laboratory(document: &Document) -> Result<Parts, StudyError> {
     let mut scenario: LabScenario = document.read()?;
     scenario.check().map_err(|error| match error {
         ScenarioError::Nonsense { problem, .. } => wrong(document, key_in(&problem), problem.as_str()),
-        ScenarioError::Parse { source, .. } => wrong(document, "load", source.to_string()),
+        ScenarioError::Parse { mistake, .. } => wrong(document, "load", mistake.to_string()),
+        ScenarioError::Figure { place, problem } => StudyError::Value { place, problem },
     })?;
     let mut notes = Vec::new();
     let others: Vec<&String> =
@@ -87,6 +89,17 @@ pub(super) fn of_laboratory(document: &Document) -> Result<Parts, StudyError> {
     }
     if cases.len() > 1 {
         notes.push(format!("all loads: {}", labels.shared()));
+    }
+    // A file of the laboratory may ask for more than is simulated; what neither has is a mistake.
+    let is_simulated =
+        |metric: &str| cases.iter().all(|case| figures::unknown(&case.scenario, metric).is_none());
+    let is_measured = |metric: &str| unknown_figure(metric).is_none();
+    let (judged, others) = core::mem::take(&mut scenario.thresholds)
+        .into_iter()
+        .partition(|one| is_simulated(&one.metric) || !is_measured(&one.metric));
+    scenario.thresholds = judged;
+    for Threshold { metric, .. } in others {
+        notes.push(format!("the threshold of {metric} is left out: only measurements have this figure"));
     }
     Ok(Parts { name: scenario.name.clone(), cases, thresholds: scenario.thresholds, notes })
 }

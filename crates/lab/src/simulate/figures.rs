@@ -12,7 +12,7 @@ use crate::process::Process;
 use crate::scenario::Threshold;
 use crate::statistics::median;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use taktwerk_load::result::Figure;
 use taktwerk_sim::scenario::{Clients, Load, Scenario};
 
@@ -110,6 +110,64 @@ pub fn of(scenario: &Scenario, run: &Run) -> Figures {
         }
     }
     all
+}
+
+/// The names of all figures that runs of a scenario can have: thresholds that name others are refused before anything runs.
+#[must_use]
+pub fn names(scenario: &Scenario) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    for clients in &scenario.clients {
+        let subscribes = matches!(clients.load, Load::Subscribe(_));
+        let mut put = |name: &str| all.insert(format!("{}.{name}", clients.name));
+        for name in ["mean_ms", "p50_ms", "p99_ms", "max_ms"] {
+            put(&format!("{}_{name}", if subscribes { "delay" } else { "round_trip" }));
+        }
+        let own: &[&str] =
+            if subscribes { &["messages_per_second", "overflows", "losses"] } else { &["failed"] };
+        let common = ["per_second", "due_per_second", "missing_percent", "reconnects", "session_up_ms"];
+        for name in own.iter().chain(&common) {
+            put(name);
+        }
+        if clients.host.is_some() {
+            put("client_cpu_percent");
+        }
+    }
+    for server in scenario.servers.iter().filter(|server| server.host.is_some()) {
+        all.insert(format!("{}.cpu_percent", server.name));
+    }
+    pubsub::names(scenario, &mut all);
+    for link in &scenario.links {
+        for name in ["up_bits_s", "down_bits_s", "lost_packets", "utilisation_percent"] {
+            all.insert(format!("{}.{name}", link.name));
+        }
+    }
+    all
+}
+
+/// What is wrong with the name of a figure, and what would be right; `None` if runs of the scenario can have it.
+#[must_use]
+pub fn unknown(scenario: &Scenario, metric: &str) -> Option<String> {
+    let names = names(scenario);
+    let renamed = RENAMED.iter().find(|(figure, ..)| figure.name() == metric).map(|(_, name, _)| *name);
+    let is_known = match renamed {
+        Some(name) => names.iter().any(|known| known.ends_with(&format!(".{name}"))),
+        None => names.contains(metric),
+    };
+    if is_known {
+        return None;
+    }
+    if metric.ends_with("cpu_percent") && scenario.hosts.is_empty() {
+        return Some(format!(
+            "there is no figure {metric:?}, because no processor is simulated: add [[host]], or use --host-profile epyc-vm"
+        ));
+    }
+    let of_measurements = RENAMED.iter().map(|(figure, ..)| figure.name());
+    let all = names.iter().map(String::as_str);
+    let hint = match taktwerk_explain::nearest(metric, all.clone().chain(of_measurements)) {
+        Some(near) => format!("did you mean {near:?}?"),
+        None => format!("there are {}", all.collect::<Vec<_>>().join(", ")),
+    };
+    Some(format!("there is no figure {metric:?}; {hint}"))
 }
 
 /// Summaries of all figures of a case.

@@ -7,6 +7,7 @@ use super::study::{Case, Parts, Profiles, StudyError};
 use crate::scenario::{CpuCondition, Threshold};
 use core::time::Duration;
 use serde::Deserialize;
+use taktwerk_explain::instead;
 use taktwerk_model::tune::document::Document;
 use taktwerk_model::tune::problem::LinkSpec;
 use taktwerk_sim::Competitor;
@@ -281,6 +282,10 @@ impl Reader<'_> {
             Some(toml::Value::String(text)) if text == "one" => Lines::One,
             Some(toml::Value::String(text)) if text == "per-server" => Lines::PerServer,
             Some(toml::Value::String(text)) if text == "per-client" => Lines::PerClient,
+            Some(toml::Value::String(text)) => {
+                let hint = instead(&text, &["one", "per-server", "per-client"]);
+                return Err(self.wrong(&key("lines"), format!("there is no {text:?}; {hint}")));
+            }
             Some(other) => {
                 let problem = format!("{other}: write \"one\", \"per-server\" or \"per-client\"");
                 return Err(self.wrong(&key("lines"), problem));

@@ -1,7 +1,7 @@
 //! A file as cases to simulate.
 
-use super::{capacity, convert, spec};
-use crate::scenario::{CpuCondition, Threshold};
+use super::{capacity, convert, figures, spec};
+use crate::scenario::{CpuCondition, Threshold, key_of_threshold};
 use taktwerk_model::host::HostProfile;
 use taktwerk_model::tune::document::{Document, DocumentError};
 use taktwerk_sim::scenario::Scenario;
@@ -125,6 +125,14 @@ impl Study {
         for case in &study.cases {
             if let Some((key, problem)) = capacity::problem(&case.scenario) {
                 return Err(study.at(&key, &problem));
+            }
+            for Threshold { metric, below, above, .. } in &study.thresholds {
+                let problem = figures::unknown(&case.scenario, metric);
+                let has_none = below.is_none() && above.is_none();
+                let problem = problem.or(has_none.then(|| "a threshold needs below or above".to_owned()));
+                if let Some(problem) = problem {
+                    return Err(study.at(&key_of_threshold(&study.document, metric), &problem));
+                }
             }
         }
         Ok(study)

@@ -1,5 +1,7 @@
 //! Files, what is refused in them, and that a study's outcomes do not depend on threads.
 
+mod mistakes;
+
 use super::study::Options;
 use super::*;
 use crate::simulate::seeds::Failed;
@@ -192,7 +194,7 @@ fn mistakes_in_pubsub_are_named_with_line_and_key() {
         ),
         ("broker = \"broker\"\nqos", "qos", "publisher.1.transport: MQTT needs a broker"),
         ("qos = 1", "qos = 2", "publisher.1.qos: quality of service 2 is not simulated: write 0 or 1"),
-        ("transport = \"mqtt\"", "transport = \"tcp\"", "expected `udp` or `mqtt`"),
+        ("transport = \"mqtt\"", "transport = \"tcp\"", "there is no \"tcp\"; write \"udp\" or \"mqtt\""),
         ("transport = \"mqtt\"", "", "publisher.1.broker: UDP has no broker"),
         (
             "transport = \"mqtt\"",

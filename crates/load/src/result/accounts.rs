@@ -108,6 +108,11 @@ macro_rules! units {
         }
 
         impl Per {
+            /// Of all units.
+            pub(super) fn of_all(micros: f64) -> Self {
+                Self { $($member: Some(micros),)+ }
+            }
+
             /// The cost of one unit.
             #[must_use]
             pub fn of(unit: Unit, micros: f64) -> Self {

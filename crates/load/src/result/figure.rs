@@ -28,8 +28,12 @@ macro_rules! figures {
             $(#[doc = concat!("`", $place, "`")] pub const $name: Self = Self($place);)+
 
             /// All of them.
-            #[cfg(test)]
             pub(super) const ALL: &[Self] = &[$(Self::$name),+];
+
+            /// All of them.
+            pub fn all() -> impl Iterator<Item = Self> + Clone {
+                Self::ALL.iter().copied()
+            }
         }
     };
 }

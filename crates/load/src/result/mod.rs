@@ -10,6 +10,7 @@ mod accounts;
 mod figure;
 mod gateway;
 mod messages;
+mod names;
 mod requests;
 mod subscription;
 mod surroundings;
@@ -25,6 +26,7 @@ pub use messages::{
     IgmpRequested, Late, Multicast, Published, PublishedRequested, Received, Receiver, Security, Stations,
     StationsRequested,
 };
+pub use names::unknown_figure;
 pub use requests::{
     Answered, Latencies, Probed, ProbedRequested, Requests, RequestsRequested, Sessions, SessionsRequested,
     Updates, UpdatesRequested,

@@ -1,3 +1,4 @@
+use super::names::whole;
 use super::*;
 use crate::latency::Summary;
 use serde_json::json;
@@ -92,58 +93,6 @@ fn documents_are_written_and_read_again() {
     assert!(Document::parse(b"[1]").is_err());
 }
 
-/// A document with all members of all parts.
-fn whole() -> Document {
-    let summary = Summary { count: 1, ..Summary::default() };
-    let times = Latencies { corrected: Some(summary), uncorrected: summary, lateness: Some(summary) };
-    let trips = Trips { mean_ms: Some(0.0), std_ms: Some(0.0), p50_ms: Some(0.0) };
-    let units = [Unit::Request, Unit::Signal].map(|unit| Per::of(unit, 1.0));
-    let per = Per { cpu_us_per_signal: units[1].cpu_us_per_signal, ..units[0] };
-    let server = Server { per, cycles: Some(1), ..Server::default() };
-    let mut document = Document::default();
-    document.add(&Accounts {
-        started_unix_ms: Some(1),
-        energy_j: BTreeMap::from([("package".to_owned(), 1.0)]),
-        wire: Some(crate::wire::Wire::default()),
-        generator: Generator { polling_s: Some(0.0), machine_percent: Some(1.0), ..Generator::default() },
-        server: Some(server),
-        ..Accounts::default()
-    });
-    document.add(&Requests { per_second: Some(1.0), ..Requests::default() });
-    document.add(&Answered { latency: times, unanswered: 0 });
-    document.add(&Subscribed {
-        requested: SubscribedRequested::default(),
-        revised: Revised::default(),
-        nodes: 1,
-        notifications: 1,
-        per_second: 1.0,
-        messages: 1,
-        lost_messages: 0,
-        steady: Some(true),
-        waiting_at_end: 0,
-        delivery: summary,
-        source_timestamps_made_when_sampled: false,
-        delay: Some(summary),
-        write_to_source_timestamp: Some(summary),
-        values_without_time: Some(0),
-        message_interval: summary,
-        unstamped_messages: 0,
-        transfer: Some(summary),
-        progress: crate::progress::ProgressSummary::default(),
-        connections_lost: 0,
-    });
-    document.add(&RoundTrips { roundtrip: summary });
-    document.add(&Transactions { transaction: summary });
-    document.add(&Updates::default());
-    document.add(&Published::default());
-    document.add(&Delivered::default());
-    document.add(&Drift::default());
-    document.add(&Igmp::default());
-    let link = Link { expected: trips.clone(), round_trips: trips, ..Link::default() };
-    document.add(&Laid { link: Some(link), ..Laid::default() });
-    document
-}
-
 #[test]
 fn every_figure_that_is_read_is_written() {
     let figures = whole().figures();
@@ -154,6 +103,26 @@ fn every_figure_that_is_read_is_written() {
         .filter(|figure| !beside.contains(figure) && !figures.contains_key(figure.name()))
         .collect();
     assert!(missing.is_empty(), "{missing:?}: which member was renamed?");
+}
+
+#[test]
+fn names_that_no_document_has_are_found() {
+    for known in [
+        "latency.corrected.p90_us",
+        "server.cpu_us_per_message",
+        "server.threads_percent.shard 0",
+        "energy_j.package",
+        "requested.rate",
+        "closing.max_us",
+        "progress.worst_item_ratio",
+        "supply.joule",
+    ] {
+        assert_eq!(unknown_figure(known), None, "{known}");
+    }
+    let told = unknown_figure("server.cpu_percnt").unwrap();
+    assert_eq!(told, "there is no figure \"server.cpu_percnt\"; did you mean \"server.cpu_percent\"?");
+    let far = unknown_figure("xyzzy").unwrap();
+    assert!(far.contains("server.cpu_percent") && far.contains("--json"), "{far}");
 }
 
 /// As the versions before these were types wrote them.

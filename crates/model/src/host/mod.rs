@@ -10,6 +10,7 @@ pub use cost::Cost;
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use taktwerk_explain::Mistake;
 
 /// The version of the file format.
 pub const FORMAT: u32 = 1;
@@ -19,8 +20,8 @@ pub const FORMAT: u32 = 1;
 #[non_exhaustive]
 pub enum ProfileError {
     /// The text is not a profile.
-    #[error("not a host profile: {0}")]
-    Syntax(#[from] toml::de::Error),
+    #[error("not a host profile: line {line}: {0}", line = .0.line)]
+    Syntax(Mistake),
     /// It was written by another version.
     #[error(
         "format = {found}: this version reads format {FORMAT}. Measure again with `taktwerk lab calibrate --host`"
@@ -188,7 +189,8 @@ impl HostProfile {
     /// # Errors
     /// The text is no profile, or a value makes no sense.
     pub fn parse(text: &str) -> Result<Self, ProfileError> {
-        let profile: Self = toml::from_str(text)?;
+        let profile: Self =
+            toml::from_str(text).map_err(|error| ProfileError::Syntax(Mistake::of(&error, Some(text))))?;
         profile.check()?;
         Ok(profile)
     }

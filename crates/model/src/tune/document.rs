@@ -1,6 +1,7 @@
 //! A TOML text with values set from the command line, and where a key stands in it.
 
 use std::ops::Range;
+use taktwerk_explain::Mistake;
 use toml::de::{DeTable, DeValue};
 
 /// A TOML text in which values may have been replaced.
@@ -16,12 +17,12 @@ pub struct Document {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DocumentError {
     /// It is no TOML.
-    #[error("{file}: {message}")]
+    #[error("{}", mistake.within(file))]
     Toml {
         /// Which file.
         file: String,
         /// Where and why.
-        message: String,
+        mistake: Mistake,
     },
     /// `--set` is not `key=value`, or names something that cannot be set.
     #[error("--set {set}: {problem}")]
@@ -42,7 +43,7 @@ impl Document {
     pub fn parse(text: &str, file: &str, sets: &[String]) -> Result<Self, DocumentError> {
         let toml = |error: toml::de::Error| DocumentError::Toml {
             file: file.to_owned(),
-            message: error.to_string(),
+            mistake: Mistake::of(&error, Some(text)),
         };
         let mut table: toml::Table = toml::from_str(text).map_err(toml)?;
         for set in sets {
@@ -63,12 +64,19 @@ impl Document {
     /// # Errors
     /// With line and column where the text has the mistake.
     pub fn read<T: serde::de::DeserializeOwned>(&self) -> Result<T, DocumentError> {
-        let error = |message: String| DocumentError::Toml { file: self.file.clone(), message };
+        let error = |mistake| DocumentError::Toml { file: self.file.clone(), mistake };
+        let told = |one: toml::de::Error| error(Mistake::of(&one, Some(&self.text)));
         if self.sets.is_empty() {
-            return toml::from_str(&self.text).map_err(|one| error(one.to_string()));
+            return toml::from_str(&self.text).map_err(told);
         }
         self.table.clone().try_into().map_err(|one: toml::de::Error| {
-            error(format!("with --set {}: {}", self.sets.join(" --set "), one.to_string().trim()))
+            // A mistake of the text itself has its line; else one of the values that were set is wrong.
+            if let Err(own) = toml::from_str::<T>(&self.text) {
+                return told(own);
+            }
+            let Mistake { line, problem, hint } = Mistake::of(&one, None);
+            let problem = format!("with --set {}: {problem}", self.sets.join(" --set "));
+            error(Mistake { line, problem, hint })
         })
     }
 
@@ -194,7 +202,7 @@ mod tests {
             assert!(error.contains(hint) && error.contains(set), "{error}");
         }
         let error = Document::parse("name = ", "p.toml", &[]).unwrap_err().to_string();
-        assert!(error.contains("p.toml") && error.contains("line 1"), "{error}");
+        assert!(error.starts_with("p.toml:1: "), "{error}");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::constraint::{Constraint, ConstraintError};
 use super::document::{Document, DocumentError};
 use super::settings::{Metric, Security, Settings, Transport, UnknownMetric};
 use serde::Deserialize;
+use taktwerk_explain::OneOrMany;
 use taktwerk_netem::Profile;
 
 /// Variables that change together at a fixed period.
@@ -36,7 +37,7 @@ fn double() -> usize {
 
 /// A link as a plant file has it: one text, or a table of properties.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a text such as \"ppp-2m,busy=30%\", or a table of properties")]
 pub enum LinkSpec {
     /// `"ppp-2m,busy=30%"`.
     Text(String),
@@ -64,10 +65,19 @@ impl LinkSpec {
 
 /// One value or several.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(untagged)]
+#[serde(from = "OneOrMany<T>")]
 enum Choice<T> {
     One(T),
     Some(Vec<T>),
+}
+
+impl<T> From<OneOrMany<T>> for Choice<T> {
+    fn from(given: OneOrMany<T>) -> Self {
+        match given {
+            OneOrMany::One(value) => Self::One(value),
+            OneOrMany::Many(values) => Self::Some(values),
+        }
+    }
 }
 
 /// Publishing intervals to choose from, in milliseconds.

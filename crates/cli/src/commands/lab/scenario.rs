@@ -13,7 +13,7 @@ use taktwerk_lab::experiment::{invalid, unsteady};
 use taktwerk_lab::measurement::{Measurement, cpu_conditions, group};
 use taktwerk_lab::outcome::{Grid, Outcome, interval};
 use taktwerk_lab::place::PlaceError;
-use taktwerk_lab::scenario::{Condition, Kind, Labels, Scenario};
+use taktwerk_lab::scenario::{Condition, Kind, Labels, Scenario, ScenarioError};
 use taktwerk_lab::thresholds;
 use taktwerk_load::result::Figure;
 
@@ -140,12 +140,14 @@ pub(crate) fn run(arguments: &RunArgs, output: Output, interrupt: &Interrupt) ->
     let file = arguments.file.display().to_string();
     let text = std::fs::read_to_string(&arguments.file)
         .map_err(|error| Failure::Usage(format!("cannot read {file}: {error}")))?;
-    let scenario = Scenario::parse(&text, &file).map_err(|error| Failure::Usage(error.to_string()))?;
+    let usage = |error: ScenarioError| Failure::Usage(error.to_string());
+    let scenario = Scenario::parse(&text, &file).map_err(usage)?;
+    scenario.check_figures(&text, &file).map_err(usage)?;
     let place = super::place(arguments.session.program.as_ref())?.with_stop(interrupt.flag());
     let conditions: Vec<_> =
         scenario.conditions().into_iter().map(|condition| (String::new(), condition)).collect();
     if let Some(path) = &arguments.output {
-        session::can_write(path)?;
+        session::can_write(path, arguments.session.overwrite)?;
     }
     // What is missing is known before anything is measured.
     let mut looked_at = Vec::new();

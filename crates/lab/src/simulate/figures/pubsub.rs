@@ -3,7 +3,7 @@
 use super::super::study::Study;
 use super::{Figures, Summary, cell};
 use crate::outcome::Grid;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use taktwerk_sim::scenario::{Outcome, Scenario};
 
 /// Adds those of a run.
@@ -58,6 +58,37 @@ pub(super) fn figures(scenario: &Scenario, outcome: &Outcome, all: &mut Figures)
         put("silent_clients", it.silent as f64);
         if let Some(cpu) = one.cpu {
             put("broker_cpu_percent", cpu * 100.0);
+        }
+    }
+}
+
+/// Adds the names of those that runs can have.
+pub(super) fn names(scenario: &Scenario, all: &mut BTreeSet<String>) {
+    let parts = &scenario.pubsub;
+    let mut put = |of: &str, names: &[&str]| {
+        all.extend(names.iter().map(|name| format!("{of}.{name}")));
+    };
+    for one in &parts.subscribers {
+        put(&one.name, &["delay_mean_ms", "delay_p50_ms", "delay_p99_ms", "delay_max_ms"]);
+        put(&one.name, &["per_second", "due_per_second", "missing_percent", "lost_messages", "old_messages"]);
+        put(&one.name, &["out_of_sequence", "security_errors", "timeouts", "recoveries", "socket_dropped"]);
+        put(&one.name, &["connections"]);
+        if one.host.is_some() {
+            put(&one.name, &["subscriber_cpu_percent"]);
+        }
+    }
+    for one in &parts.publishers {
+        put(&one.name, &["published_per_second", "published_bits_s", "missed_cycles", "too_large"]);
+        put(&one.name, &["outbox_dropped", "forgotten", "publisher_connections"]);
+        if one.host.is_some() {
+            put(&one.name, &["publisher_cpu_percent"]);
+        }
+    }
+    for one in &parts.brokers {
+        put(&one.name, &["received_per_second", "sent_per_second", "repeated", "dropped", "queue_max"]);
+        put(&one.name, &["silent_clients"]);
+        if one.host.is_some() {
+            put(&one.name, &["broker_cpu_percent"]);
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::config::{
 };
 use crate::publisher_id::PublisherId;
 use taktwerk_crypto::PubSubSecurityPolicy;
+use taktwerk_explain::Mistake;
 use taktwerk_schema::{
     ActionMethodDataType, ActionTargetDataType, BrokerDataSetWriterTransportDataType,
     ConfigurationVersionDataType, DataSetFieldContentMask, DataSetFieldFlags, DataSetMetaDataType,
@@ -40,7 +41,13 @@ pub fn from_toml_with(
     text: &str,
     mut read_file: impl FnMut(&str) -> core::result::Result<String, String>,
 ) -> Result<Configuration> {
-    let mut file: File = ::toml::from_str(text).map_err(|error| TomlError::Text(error.to_string()))?;
+    let mut file: File = ::toml::from_str(text).map_err(|error| {
+        let mistake = Mistake::of(&error, Some(text));
+        match mistake.line {
+            0 => TomlError::Text(mistake.to_string()),
+            line => TomlError::Text(format!("line {line}: {mistake}")),
+        }
+    })?;
     for connection in &mut file.connection {
         settle_layouts(connection)?;
         if let Some(path) = connection.password_file.take() {

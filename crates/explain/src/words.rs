@@ -1,0 +1,204 @@
+//! What is told of a value of the wrong type, of a key and of a word that there is not.
+
+use crate::nearest;
+
+/// What is wrong with a text that has another form, and what would be right; the second is empty if that is plain.
+pub(crate) fn explain(error: &toml::de::Error) -> (String, String) {
+    let message = error.message().lines().collect::<Vec<_>>().join(" ");
+    let key = key_of(error);
+    let at = |problem: String| match key.is_empty() {
+        true => problem,
+        false => format!("{key}: {problem}"),
+    };
+    // What a type of several forms says of itself.
+    if let Some(wanted) = message.strip_prefix("expected ").filter(|_| !key.is_empty()) {
+        return (at("this has another type".to_owned()), format!("write {wanted}"));
+    }
+    if message.starts_with("data did not match any variant") {
+        return (at("this has another type".to_owned()), String::new());
+    }
+    if message == "wanted string or table" {
+        return (
+            at("this has another type".to_owned()),
+            "write one of its words in quotation marks".to_owned(),
+        );
+    }
+    if let Some((problem, hint)) = misspelt(&message) {
+        return (problem, hint);
+    }
+    if let Some((problem, hint)) = unknown_word(&message) {
+        return (at(problem), hint);
+    }
+    let is_value = message.starts_with("invalid value: ");
+    let told = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "));
+    let Some((found, wanted)) = told.and_then(|told| told.rsplit_once(", expected ")) else {
+        // Of a key that is not known or missing, the message says the name.
+        return match message.starts_with("missing field") {
+            true => (at(message), String::new()),
+            false => (message, String::new()),
+        };
+    };
+    let found = found.replace('`', "");
+    let problem = match found.split_once(' ').unwrap_or((&found, "")) {
+        ("string", text) => format!("this is the text {text}"),
+        ("integer", number) if is_value => format!("{number} does not fit"),
+        ("integer", number) => format!("this is the whole number {number}"),
+        ("floating", rest) => format!("this is the number {}", rest.trim_start_matches("point ")),
+        ("boolean", flag) => format!("this is {flag}"),
+        ("map", _) => "this is a table".to_owned(),
+        ("sequence", _) => "this is a list".to_owned(),
+        _ => format!("this is {found}"),
+    };
+    (at(problem), format!("write {}", wanted_as(wanted)))
+}
+
+/// Of a key that is not known: the key that is probably meant, instead of all that there are.
+fn misspelt(message: &str) -> Option<(String, String)> {
+    let (unknown, expected) = message.strip_prefix("unknown field `")?.split_once("`, expected ")?;
+    let near = nearest(unknown, quoted(expected))?;
+    Some((format!("unknown field `{unknown}`"), format!("did you mean `{near}`?")))
+}
+
+/// Of a word that is not known: the one that is probably meant, and all that there are.
+fn unknown_word(message: &str) -> Option<(String, String)> {
+    let (unknown, expected) = message.strip_prefix("unknown variant `")?.split_once("`, expected ")?;
+    let all: Vec<&str> = quoted(expected).collect();
+    Some((format!("there is no {unknown:?}"), instead(unknown, &all)))
+}
+
+/// Instead of a word that there is not: the one that is probably meant, and all that there are.
+#[must_use]
+pub fn instead(unknown: &str, words: &[&str]) -> String {
+    let near = nearest(unknown, words.iter().copied()).map(|near| format!("did you mean {near:?}? "));
+    format!("{}write {}", near.unwrap_or_default(), either(words))
+}
+
+/// The names between backticks.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// `"a", "b" or "c"`.
+fn either(words: &[&str]) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+    match quoted.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => quoted.concat(),
+    }
+}
+
+/// Where a value stands: `limits.sessions`.
+fn key_of(error: &toml::de::Error) -> String {
+    let mut error = error.clone();
+    // Without the text it says the key instead of the line.
+    error.set_input(None);
+    let told = error.to_string();
+    let key = told.lines().rev().find_map(|line| line.strip_prefix("in `")?.strip_suffix('`'));
+    key.unwrap_or_default().to_owned()
+}
+
+/// What a program calls a type, in words.
+fn wanted_as(wanted: &str) -> String {
+    let most = match wanted {
+        "u8" => Some(u64::from(u8::MAX)),
+        "u16" => Some(u64::from(u16::MAX)),
+        "u32" => Some(u64::from(u32::MAX)),
+        _ => None,
+    };
+    if let Some(most) = most {
+        return format!("a whole number from 0 to {most}");
+    }
+    match wanted {
+        "u64" | "usize" | "nonzero u32" | "a nonzero usize" => "a whole number from 0 on".to_owned(),
+        "i8" | "i16" | "i32" | "i64" => "a whole number".to_owned(),
+        "f32" | "f64" => "a number".to_owned(),
+        "a boolean" => "true or false".to_owned(),
+        "a sequence" => "a list in brackets".to_owned(),
+        "a string" | "path string" | "a borrowed string" | "a character" => {
+            "a text in quotation marks".to_owned()
+        }
+        "a map" => "a table".to_owned(),
+        _ if wanted.starts_with("struct ") => "a table".to_owned(),
+        // An enumeration of words.
+        _ if wanted.starts_with("enum ") => "one of its words in quotation marks".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Mistake, OneOrMany};
+    use serde::Deserialize;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    enum Kind {
+        Cut,
+        SlowReader,
+        Storm,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[allow(dead_code)] // read by serde only
+    struct Fault {
+        at: String,
+        kind: OneOrMany<Kind>,
+        #[serde(default)]
+        rate: Option<OneOrMany<f64>>,
+        #[serde(default)]
+        count: Option<OneOrMany<u32>>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[allow(dead_code)]
+    struct Plant {
+        fault: Vec<Fault>,
+    }
+
+    fn told(text: &str) -> String {
+        let error = toml::from_str::<Plant>(text).map(drop).unwrap_err();
+        Mistake::of(&error, Some(text)).within(&"p.toml")
+    }
+
+    #[test]
+    fn an_unknown_word_is_told_with_its_key_and_those_that_there_are() {
+        let all = "write \"cut\", \"slow-reader\" or \"storm\"";
+        let base = "[[fault]]\nat = \"1s\"\n";
+        assert_eq!(
+            told(&format!("{base}kind = \"cutt\"\n")),
+            format!("p.toml:3: fault.kind: there is no \"cutt\"; did you mean \"cut\"? {all}")
+        );
+        assert_eq!(
+            told(&format!("{base}kind = \"meteorite\"\n")),
+            format!("p.toml:3: fault.kind: there is no \"meteorite\"; {all}")
+        );
+        let in_list = told(&format!("{base}kind = [\"cut\", \"slow_reader\"]\n"));
+        assert!(
+            in_list.starts_with("p.toml:3: ") && in_list.contains("did you mean \"slow-reader\"?"),
+            "{in_list}"
+        );
+        let number = told(&format!("{base}kind = 3\n"));
+        assert!(number.starts_with("p.toml:3: ") && number.contains("kind: this is"), "{number}");
+    }
+
+    #[test]
+    fn values_and_lists_of_the_wrong_type_are_told() {
+        let base = "[[fault]]\nat = \"1s\"\nkind = \"cut\"\n";
+        for (text, expected) in [
+            ("rate = \"5\"", "p.toml:4: fault.rate: this is the text \"5\"; write a number"),
+            (
+                "count = -1",
+                "p.toml:4: fault.count: -1 does not fit; write a whole number from 0 to 4294967295",
+            ),
+            ("count = 1.5", "p.toml:4: fault.count: this is the number 1.5; write a whole number"),
+            ("knid = 1", "p.toml:4: unknown field `knid`; did you mean `kind`?"),
+        ] {
+            let told = told(&format!("{base}{text}\n"));
+            assert!(told.starts_with(expected), "{told}");
+        }
+        let fine: Plant = toml::from_str(&format!("{base}rate = [1, 2.5]\ncount = 3\n")).unwrap();
+        assert_eq!(fine.fault[0].rate, Some(OneOrMany::Many(vec![1.0, 2.5])));
+        assert_eq!(fine.fault[0].count, Some(OneOrMany::One(3)));
+    }
+}

@@ -1,0 +1,99 @@
+//! Mistakes that are found before anything is simulated: words that there are not, figures that no run has.
+
+use super::*;
+use crate::scenario::Scenario as LabScenario;
+use std::collections::BTreeSet;
+
+/// Every key of every kind of file that takes one of some words: the file, what is replaced, and how the message goes on behind
+/// file and line.
+#[test]
+fn a_word_that_there_is_not_is_told_with_its_key_and_those_that_there_are() {
+    let read = "name = \"r\"\n[load]\nkind = \"read\"\n[cpu]\ncondition = \"same\"\n";
+    let tune = "name = \"t\"\nlink = \"ppp-2m\"\n[[signals]]\ncount = 5\nperiod_ms = 10\n[tune]\nminimize = [\"delay_p99\"]\n\
+                [tune.search]\nsecurity = [\"none\", \"sign\"]\ntransport = \"tcp\"\n";
+    for (text, from, to, key, near) in [
+        (PLANT, "kind = \"cut\"", "kind = \"cutt\"", "fault.kind", "cut"),
+        (PLANT, "kind = \"read\"", "kind = \"reed\"", "client.kind", "read"),
+        (PLANT, "delay = \"5ms\"", "lines = \"per-sever\"", "link.0.lines", "per-server"),
+        (FIELDBUS, "transport = \"mqtt\"", "transport = \"mqttt\"", "publisher.transport", "mqtt"),
+        (
+            FIELDBUS,
+            "transport = \"mqtt\"",
+            "transport = \"mqtt\"\naddress = \"multicst\"",
+            "publisher.address",
+            "multicast",
+        ),
+        (FIELDBUS, "encoding = \"json\"", "encoding = \"jsn\"", "publisher.encoding", "json"),
+        (read, "kind = \"read\"", "kind = \"raed\"", "load.kind", "read"),
+        (read, "condition = \"same\"", "condition = \"smae\"", "cpu.condition", "same"),
+        (tune, "\"sign\"", "\"sing\"", "tune.search.security", "sign"),
+        (tune, "transport = \"tcp\"", "transport = \"udpp\"", "tune.search.transport", ""),
+    ] {
+        assert!(text.contains(from), "{from}");
+        let wrong = text.replacen(from, to, 1);
+        let said = refused(&wrong, &[]);
+        let line = 1 + wrong.lines().position(|line| to.ends_with(line)).unwrap_or_default();
+        let (_, word) = to.rsplit_once(" = ").unwrap_or(("", to));
+        assert!(said.starts_with(&format!("p.toml:{line}: {key}: there is no {word}")), "{to}: {said}");
+        assert!(said.contains("; did you mean \"") || near.is_empty(), "{to}: {said}");
+        assert!(said.contains(&format!("\"{near}")) && said.contains("write \""), "{to}: {said}");
+        assert!(!said.contains('|') && !said.contains('`'), "not in words: {said}");
+    }
+}
+
+#[test]
+fn a_threshold_of_an_unknown_figure_is_refused_before_the_run() {
+    let with = |metric: &str| format!("{PLANT}[[threshold]]\nmetric = \"{metric}\"\nbelow = 5\n");
+    assert_eq!(
+        refused(&with("scada.delay_p99ms"), &[]),
+        "p.toml:34: threshold.0.metric: there is no figure \"scada.delay_p99ms\"; did you mean \"scada.delay_p99_ms\"?"
+    );
+    // Requests have round trips, subscriptions delays.
+    assert!(refused(&with("report.delay_p99_ms"), &[]).contains("did you mean"));
+    assert!(refused(&with("sevrer"), &[]).contains("there are report.due_per_second, "));
+    let cpu = refused(&with("plc.cpu_percent"), &[]);
+    assert!(cpu.contains("no processor is simulated: add [[host]]"), "{cpu}");
+    let set = refused(&with("scada.losses"), &["threshold.0.metric=scada.loses"]);
+    assert!(set.starts_with("--set threshold.0.metric=scada.loses: there is no figure"), "{set}");
+    let none = format!("{PLANT}[[threshold]]\nmetric = \"scada.losses\"\n");
+    assert!(refused(&none, &[]).contains("p.toml:34: threshold.0.metric: a threshold needs below or above"));
+    assert!(parse(&with("scada.delay_p99_ms"), &[]).is_ok());
+}
+
+#[test]
+fn thresholds_of_the_laboratory_that_are_not_simulated_are_left_out_and_told() {
+    let with = |metric: &str| {
+        format!(
+            "name = \"s\"\n[load]\nkind = \"subscribe\"\npublishing_ms = 100\n[[threshold]]\nmetric = \"{metric}\"\nbelow = 5\n"
+        )
+    };
+    let study = parse(&with("server.rss_bytes"), &[]).unwrap();
+    assert!(study.thresholds.is_empty());
+    assert!(study.notes.iter().any(|note| note.contains("the threshold of server.rss_bytes is left out")));
+    assert_eq!(parse(&with("delivery.p99_us"), &[]).unwrap().thresholds.len(), 1);
+    let text = with("delivery.p99us");
+    let wanted = "p.toml:6: threshold.0.metric: there is no figure \"delivery.p99us\"; did you mean \"delivery.p99_us\"?";
+    assert_eq!(refused(&text, &[]), wanted);
+    // The laboratory itself says the same.
+    let scenario = LabScenario::parse(&text, "p.toml").unwrap();
+    assert_eq!(scenario.check_figures(&text, "p.toml").unwrap_err().to_string(), wanted);
+    let fine = with("server.rss_bytes");
+    assert!(LabScenario::parse(&fine, "p.toml").unwrap().check_figures(&fine, "p.toml").is_ok());
+}
+
+/// Names of figures stand in two places: what runs have, and what thresholds may name.
+#[test]
+fn the_names_of_figures_are_those_that_runs_have() {
+    let profiles = |_: &str| Err(String::new());
+    for (text, sets) in [(PLANT, &["time.duration_s=3"][..]), (FIELDBUS, &["time.duration_s=15"])] {
+        for profile in [None, Some(HostProfile::free(2))] {
+            let sets = sets.iter().map(|set| (*set).to_owned()).collect();
+            let study =
+                Study::parse(text, "p.toml", &Options { sets, profiles: &profiles, profile }).unwrap();
+            let scenario = &study.cases[0].scenario;
+            let runs = run(&study, &[1], 1).unwrap();
+            let found: BTreeSet<String> = figures::summaries(0, scenario, &runs).into_keys().collect();
+            assert_eq!(found, figures::names(scenario));
+        }
+    }
+}

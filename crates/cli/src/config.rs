@@ -126,6 +126,7 @@ fn check(path: &Path, output: Output) -> Result<(), Failure> {
     }
     let pubsub = crate::serve::check_files(&file)?;
     let gateway = crate::serve::check_gateway(&file)?;
+    crate::serve::check_nodes(&file)?;
     let authorization = file.authorization().map_err(|error| Failure::Usage(error.to_string()))?;
     let known: Vec<&str> = authorization.roles.iter().map(|role| role.name.as_str()).collect();
     let user_list: Vec<_> = users.iter().flat_map(Users::iter).collect();
@@ -233,6 +234,7 @@ fn apply(path: &Path, output: Output) -> Result<(), Failure> {
     let file = load(path)?;
     crate::serve::check_files(&file)?;
     crate::serve::check_gateway(&file)?;
+    crate::serve::check_nodes(&file)?;
     let outcome = control::apply(path)?;
     // Users that are read at the start only: the program that asks may not be allowed to read what the server reads.
     if let Err(problem) = users(&file) {

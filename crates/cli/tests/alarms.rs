@@ -164,7 +164,11 @@ fn a_configuration_has_alarms_of_own_types_and_of_all_kinds() {
     }
     drop(server);
     for (found, instead, why) in [
-        ("pumps;i=1003", "pumps;i=4711", "is no node of this server"),
+        (
+            "pumps;i=1003",
+            "pumps;i=4711",
+            "type: this server has no node \"nsu=urn:example:pumps;i=4711\"; `taktwerk browse`",
+        ),
         // A type that is none of alarms has not the field either, but that is not what is wrong.
         ("pumps;i=1003", "pumps;i=1001", "is no subtype of"),
         ("normal = 0", "high = 0.5", "is no subtype of"),
@@ -180,6 +184,7 @@ fn a_configuration_has_alarms_of_own_types_and_of_all_kinds() {
             Command::new(BINARY).args(["serve", "--config", config.to_str().unwrap()]).output().unwrap();
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{instead}: {told}");
-        assert!(told.contains("[[alarms.alarm]]") && told.contains(why), "{instead}: {told}");
+        assert!(told.contains("server.toml:") && told.contains("alarms.alarm"), "{instead}: {told}");
+        assert!(told.contains(why), "{instead}: {told}");
     }
 }

@@ -31,6 +31,7 @@ use crate::destination::settings::DestinationSettings;
 use crate::destination::sparkplug::SparkplugSink;
 use crate::fields::{Fields, Mistake, Sections, Setting};
 use crate::lease::LeaseConfig;
+use crate::references;
 use crate::settings::SourceSettings;
 use crate::source::{Adapter, Placement};
 use crate::table;
@@ -297,7 +298,18 @@ impl GatewayConfig {
                 None => mistakes.extend(examined.mistakes),
             }
         }
+        // Half a configuration would lack what the other half names.
+        if mistakes.is_empty() {
+            mistakes = references::mistakes(path, &config);
+        }
         (Some(config), mistakes)
+    }
+
+    /// The same without destinations: their queues are not opened.
+    #[must_use]
+    pub fn without_destinations(mut self) -> Self {
+        self.destinations = Vec::new();
+        self
     }
 
     fn take_gateway(&mut self, fields: &mut Fields) -> Result<(), Mistake> {

@@ -248,6 +248,12 @@ impl Fields {
         Mistake { line, key: key.to_owned(), ..self.mistake(problem, hint) }
     }
 
+    /// The line of a setting that is left; that of the section if it is not there.
+    #[must_use]
+    pub fn line_of(&self, key: &str) -> usize {
+        self.entries.get(key).map_or(self.line, |(line, _)| *line)
+    }
+
     /// Whether a setting is there.
     #[must_use]
     pub fn has(&self, key: &str) -> bool {

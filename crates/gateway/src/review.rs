@@ -8,9 +8,10 @@
 use crate::configuration::{GatewayConfig, SourceConfig, TagConfig};
 use crate::destination::Concern;
 use crate::fields::Mistake;
+use crate::references;
 use crate::source::Placement;
 use core::time::Duration;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::path::Path;
 use taktwerk_types::BuiltInType;
 
@@ -37,33 +38,10 @@ pub fn review(path: &Path, config: &GatewayConfig) -> Vec<Mistake> {
             numbers(tag, source.settings.interval, &mut warnings);
         }
     }
-    inputs(config, &mut warnings);
+    references::unmatched(path, config, &mut warnings);
     destinations(path, config, &mut warnings);
     alike(config, &mut warnings);
     warnings
-}
-
-/// Tags that are calculated from others which there are not. Variables that sources find themselves have no names here, so
-/// nothing can be said if there are such sources.
-fn inputs(config: &GatewayConfig, warnings: &mut Vec<Mistake>) {
-    let finds_itself = |it: &TagConfig| !matches!(it.placement, Placement::Variable(_));
-    if config.sources.iter().any(|it| it.adapter.finds_variables() || it.tags.iter().any(finds_itself)) {
-        return;
-    }
-    let names: BTreeSet<String> =
-        config.sources.iter().flat_map(|source| &source.tags).map(|it| it.tag.full_name()).collect();
-    for source in &config.sources {
-        for (position, it) in source.tags.iter().enumerate() {
-            for input in source.adapter.inputs(position).iter().filter(|input| !names.contains(*input)) {
-                let hint = match taktwerk_config::nearest(input, names.iter().map(String::as_str)) {
-                    Some(near) => format!("did you mean {{{near}}}?"),
-                    None => "write path and name of a tag in the braces".to_owned(),
-                };
-                let (key, problem) = ("expression".to_owned(), format!("there is no tag {{{input}}}"));
-                warnings.push(Mistake { path: it.path.clone(), line: it.line, key, problem, hint });
-            }
-        }
-    }
 }
 
 /// Destinations that cannot work with the tags that they get.
@@ -228,19 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn inputs_and_programs_that_are_not_there_are_found() {
-        let text = "[[source]]\nname = \"s\"\ntype = \"simulation\"\n[[tag]]\nsource = \"s\"\nname = \"Level\"\n\
-                    [[source]]\nname = \"c\"\ntype = \"calculation\"\n\
-                    [[tag]]\nsource = \"c\"\nname = \"a\"\nexpression = \"{s/Level} * 2\"\n\
-                    [[tag]]\nsource = \"c\"\nname = \"b\"\nexpression = \"{s/Levle} + {c/a}\"\n";
-        assert_eq!(
-            warnings(text),
-            ["g.toml:14: expression: there is no tag {s/Levle}; did you mean {s/Level}?"]
-        );
-        // A mirror has variables whose names come later.
-        let mirror =
-            "[[source]]\nname = \"m\"\ntype = \"opcua\"\nurl = \"opc.tcp://a\"\nmirror = [\"i=85\"]\n";
-        assert_eq!(warnings(&format!("{text}{mirror}")), Vec::<String>::new());
+    fn programs_that_are_not_there_are_found() {
         let program = |command: &str| {
             let text =
                 "[[source]]\nname = \"p\"\ntype = \"program\"\n[[tag]]\nsource = \"p\"\nname = \"x\"\n";

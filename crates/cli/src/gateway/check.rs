@@ -80,7 +80,7 @@ fn rest(path: &Path, text: &str, config: Option<&GatewayConfig>) -> Option<Strin
             "{}: tags with historize = true need a place to record to; set file = \"history.db\" under [history]",
             path.display()
         )),
-        Ok(_) => None,
+        Ok(file) => crate::serve::check_nodes(&file).err().map(|error| error.to_string()),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Alarms that a configuration names.
 
 use super::history::node_id;
+use super::reference::References;
 use crate::failure::Failure;
 use std::io::Read;
 use std::path::Path;
@@ -12,6 +13,7 @@ use taktwerk::server::ServerBuilder;
 use taktwerk::{QualifiedName, Server, Variant};
 use taktwerk_config::{AlarmGroupSection, AlarmSection, ConfigFile, FieldValue};
 use taktwerk_types::{BuiltInType, ByteString, Identifier, NodeId};
+use toml::Spanned;
 
 /// Longest sound that is read: longer ones are refused.
 const SOUND_LEN_MAX: u64 = 1 << 20;
@@ -36,25 +38,30 @@ pub(super) fn configured(mut builder: ServerBuilder, file: &ConfigFile) -> Resul
 }
 
 /// Adds the alarms that the configuration names.
-pub(super) fn add(file: &ConfigFile, server: &Server) -> Result<(), Failure> {
+pub(super) fn add(file: &ConfigFile, references: &References<'_>) -> Result<(), Failure> {
+    let server = references.server();
+    let mut is_complete = true;
     for section in &file.config().alarms.alarm {
         let text = section.variable.get_ref();
         let wrong = |why: &str| {
-            Failure::Usage(format!(
-                "[[alarms.alarm]] variable = \"{text}\": {why}. `taktwerk browse` shows the variables of a server"
-            ))
+            references.wrong(&section.variable, format!("[[alarms.alarm]] variable = \"{text}\": {why}"))
         };
-        let source = known(text, server).ok_or_else(|| wrong("that is no variable of this server"))?;
-        let mut spec = spec(section, source, server).map_err(|why| wrong(&why))?;
+        let Some(named) = Named::of(section, references)? else {
+            is_complete = false;
+            continue;
+        };
+        let mut spec = spec(section, &named, server).map_err(|why| wrong(&why))?;
         spec.rules.audible = section.audible || section.sound.is_some();
         if let Some(path) = &section.sound {
             spec.sound = Some(sound(&file.resolve(path)).map_err(|why| wrong(&why))?);
         }
         server.add_condition(spec).map_err(|error| wrong(&error.to_string()))?;
     }
-    for section in &file.config().alarms.group {
+    // In a check, members may be alarms that were left out.
+    for section in file.config().alarms.group.iter().filter(|_| is_complete) {
         let wrong = |why: &str| {
-            Failure::Usage(format!("[[alarms.group]] name = \"{}\": {why}", section.name.get_ref()))
+            let problem = format!("[[alarms.group]] name = \"{}\": {why}", section.name.get_ref());
+            references.wrong(&section.name, problem)
         };
         let spec = group(section, server).map_err(|why| wrong(&why))?;
         server.add_alarm_group(&spec).map_err(|error| wrong(&error.to_string()))?;
@@ -80,8 +87,11 @@ fn sound(path: &Path) -> Result<ByteString, String> {
 
 fn group(section: &AlarmGroupSection, server: &Server) -> Result<GroupSpec, String> {
     let namespaces = server.space().namespaces();
-    let ids = |texts: &[String]| -> Result<Vec<NodeId>, String> {
-        let id = |text: &String| node_id(text, &namespaces).ok_or_else(|| format!("{text} is no NodeId"));
+    let ids = |texts: &[Spanned<String>]| -> Result<Vec<NodeId>, String> {
+        let id = |text: &Spanned<String>| {
+            let text = text.get_ref();
+            node_id(text, &namespaces).ok_or_else(|| format!("{text} is no NodeId"))
+        };
         texts.iter().map(id).collect()
     };
     let kind = match (section.first_in_group, section.suppresses.is_empty()) {
@@ -99,8 +109,39 @@ fn group(section: &AlarmGroupSection, server: &Server) -> Result<GroupSpec, Stri
     Ok(GroupSpec { members, suppresses, ..GroupSpec::new(id, name, objects, kind) })
 }
 
+/// The nodes that an alarm names.
+struct Named {
+    source: NodeId,
+    setpoint: Option<NodeId>,
+    target: Option<NodeId>,
+    instance: Option<NodeId>,
+    own_type: Option<NodeId>,
+}
+
+impl Named {
+    /// Finds them; `None` if a check cannot know one of them.
+    fn of(section: &AlarmSection, references: &References<'_>) -> Result<Option<Self>, Failure> {
+        let node = |key: &str, text: &Spanned<String>| references.node(&format!("alarms.alarm.{key}"), text);
+        let optional = |key: &str, text: &Option<Spanned<String>>| match text {
+            None => Ok(Some(None)),
+            Some(text) => node(key, text).map(|found| found.map(Some)),
+        };
+        let source = node("variable", &section.variable)?;
+        let (setpoint, target) =
+            (optional("setpoint", &section.setpoint)?, optional("target", &section.target)?);
+        let (instance, own_type) =
+            (optional("instance", &section.instance)?, optional("type", &section.own_type)?);
+        let (Some(source), Some(setpoint), Some(target), Some(instance), Some(own_type)) =
+            (source, setpoint, target, instance, own_type)
+        else {
+            return Ok(None);
+        };
+        Ok(Some(Self { source, setpoint, target, instance, own_type }))
+    }
+}
+
 /// What is abnormal, and the other variable that it is about.
-fn kind(section: &AlarmSection, source: &NodeId, server: &Server) -> Result<(Kind, Option<NodeId>), String> {
+fn kind(section: &AlarmSection, named: &Named, server: &Server) -> Result<(Kind, Option<NodeId>), String> {
     let limits = Limits {
         high_high: section.high_high,
         high: section.high,
@@ -121,25 +162,23 @@ fn kind(section: &AlarmSection, source: &NodeId, server: &Server) -> Result<(Kin
     if section.target.is_none() && (section.expected_time.is_some() || section.tolerance.is_some()) {
         return Err("expected_time and tolerance need a target".to_owned());
     }
-    let variable =
-        |text: &String| known(text, server).ok_or_else(|| format!("{text} is no node of this server"));
     if let Some(normal) = &section.normal {
-        return Ok((Kind::OffNormal { normal: normal_value(normal, source, server)? }, None));
+        return Ok((Kind::OffNormal { normal: normal_value(normal, &named.source, server)? }, None));
     }
-    if let Some(target) = &section.target {
+    if let Some(target) = &named.target {
         let expected_time = span("expected_time", section.expected_time.unwrap_or_default())?;
         let tolerance = section.tolerance.unwrap_or_default();
         if !tolerance.is_finite() || tolerance < 0.0 {
             return Err("tolerance is a number from 0 on".to_owned());
         }
-        return Ok((Kind::Discrepancy { tolerance, expected_time }, Some(variable(target)?)));
+        return Ok((Kind::Discrepancy { tolerance, expected_time }, Some(target.clone())));
     }
     if let Some(limit) = section.expires_before {
         return Ok((Kind::Expiration { limit: span("expires_before", limit)? }, None));
     }
-    let (quantity, target) = match (&section.setpoint, section.rate_of_change) {
+    let (quantity, target) = match (&named.setpoint, section.rate_of_change) {
         (Some(_), true) => return Err("set either setpoint or rate_of_change".to_owned()),
-        (Some(setpoint), false) => (Quantity::Deviation, Some(variable(setpoint)?)),
+        (Some(setpoint), false) => (Quantity::Deviation, Some(setpoint.clone())),
         (None, true) => (Quantity::RateOfChange, None),
         (None, false) => (Quantity::Level, None),
     };
@@ -155,29 +194,20 @@ fn span(name: &str, millis: f64) -> Result<f64, String> {
     }
 }
 
-/// The id of a node that there is.
-fn known(text: &str, server: &Server) -> Option<NodeId> {
-    node_id(text, &server.space().namespaces()).filter(|id| server.space().contains(id))
-}
-
-fn spec(section: &AlarmSection, source: NodeId, server: &Server) -> Result<ConditionSpec, String> {
-    let (kind, target) = kind(section, &source, server)?;
-    let mut spec = match &section.instance {
-        Some(text) => {
+fn spec(section: &AlarmSection, named: &Named, server: &Server) -> Result<ConditionSpec, String> {
+    let (kind, target) = kind(section, named, server)?;
+    let source = named.source.clone();
+    let mut spec = match &named.instance {
+        Some(id) => {
             if section.own_type.is_some() || section.name.is_some() {
                 return Err("type and name are those of the instance: leave them out".to_owned());
             }
-            let id = known(text, server);
-            let id =
-                id.ok_or_else(|| format!("instance {text} is no node of this server: add its NodeSet"))?;
-            ConditionSpec { is_bound: true, ..ConditionSpec::new(id, "", source.clone(), kind) }
+            ConditionSpec { is_bound: true, ..ConditionSpec::new(id.clone(), "", source.clone(), kind) }
         }
         None => added_spec(section, &source, kind),
     };
-    if let Some(text) = &section.own_type {
-        let id = known(text, server);
-        spec.type_id =
-            Some(id.ok_or_else(|| format!("type {text} is no node of this server: add its NodeSet"))?);
+    if named.own_type.is_some() {
+        spec.type_id.clone_from(&named.own_type);
     }
     (spec.input, spec.target) = (Some(source), target);
     own_fields(section, &mut spec, server)?;

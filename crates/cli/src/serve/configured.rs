@@ -34,7 +34,7 @@ pub(super) struct Configured {
 }
 
 /// What of PubSub a configuration names.
-fn pubsub_files(file: &ConfigFile) -> pubsub::Files {
+pub(super) fn pubsub_files(file: &ConfigFile) -> pubsub::Files {
     let config = &file.config().pubsub;
     let resolved = |path: &Option<PathBuf>| path.as_ref().map(|path| file.resolve(path));
     pubsub::Files {
@@ -83,13 +83,16 @@ pub(crate) fn check_files(file: &ConfigFile) -> Result<Option<usize>, Failure> {
 /// Rules for a namespace that the server does not have would protect nothing.
 pub(super) fn check_namespaces(file: &ConfigFile, registered: &[String]) -> Result<(), Failure> {
     for section in &file.config().namespace {
-        if !registered.contains(&section.uri) {
-            return Err(Failure::Usage(format!(
-                "[[namespace]] uri = \"{}\": the server has no such namespace, so these rules would protect nothing; \
-                 it has {}",
-                section.uri,
-                registered.join(", ")
-            )));
+        let uri = section.uri.get_ref();
+        if !registered.contains(uri) {
+            let problem = format!(
+                "[[namespace]] uri = \"{uri}\": the server has no such namespace, so these rules would protect nothing"
+            );
+            let hint = match taktwerk_config::nearest(uri, registered.iter().map(String::as_str)) {
+                Some(near) => format!("did you mean {near:?}?"),
+                None => format!("it has {}", registered.join(", ")),
+            };
+            return Err(Failure::Usage(file.mistake(section.uri.span().start, problem, hint).to_string()));
         }
     }
     Ok(())

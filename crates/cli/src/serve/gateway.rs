@@ -20,13 +20,15 @@ pub(crate) fn check(file: &ConfigFile) -> Result<Option<Counts>, Failure> {
     }))
 }
 
-pub(super) use imp::{Prepared, Started, prepare};
+pub(super) use imp::{Prepared, Started, prepare, rehearse};
 
 #[cfg(feature = "gateway")]
 mod imp {
     use super::{ConfigFile, Failure, RunningServer, Server};
     use crate::serve::profile::Others;
-    use taktwerk_gateway::{Gateway, GatewayConfig, GatewayError, PreparedGateway};
+    use crate::serve::reference::References;
+    use taktwerk_gateway::{Gateway, GatewayConfig, GatewayError, PreparedGateway, references};
+    use taktwerk_types::ExpandedNodeId;
 
     /// Nodes whose sources are not asked yet.
     #[derive(Default)]
@@ -128,6 +130,20 @@ mod imp {
         let Some(config) = load(file)? else { return Ok(Prepared(None)) };
         let prepared = PreparedGateway::new(config, server);
         prepared.map(|prepared| Prepared(Some(prepared))).map_err(|error| explained(file, &error))
+    }
+
+    /// Adds the nodes of a file's tags to a server that exists only for a check, and looks for the variables of destinations.
+    /// No queue is opened, and no source asked.
+    pub(crate) fn rehearse(file: &ConfigFile, known: &References<'_>) -> Result<(), Failure> {
+        let (Some(config), Some(whole)) = (load(file)?, load(file)?) else { return Ok(()) };
+        let prepared = PreparedGateway::new(config.without_destinations(), known.server());
+        prepared.map_err(|error| explained(file, &error))?;
+        // Tags are among the nodes by now.
+        let find = |node: &ExpandedNodeId| known.find(&node.to_string()).err();
+        match references::missing_nodes(file.path(), &whole, find).first() {
+            Some(mistake) => Err(Failure::Usage(mistake.to_string())),
+            None => Ok(()),
+        }
     }
 
     impl Prepared {
@@ -384,6 +400,13 @@ mod imp {
 
     pub(crate) fn prepare(file: &ConfigFile, _: &Server) -> Result<Prepared, Failure> {
         load(file).map(|_| Prepared)
+    }
+
+    pub(crate) fn rehearse(
+        file: &ConfigFile,
+        _: &crate::serve::reference::References<'_>,
+    ) -> Result<(), Failure> {
+        load(file).map(drop)
     }
 
     impl Prepared {

@@ -15,6 +15,8 @@ mod otlp;
 mod plant;
 mod profile;
 mod pubsub;
+mod reference;
+mod rehearsal;
 mod reload;
 mod security;
 mod supervisor;
@@ -24,6 +26,7 @@ mod web;
 
 pub(crate) use configured::check_files;
 pub(crate) use gateway::check as check_gateway;
+pub(crate) use rehearsal::check as check_nodes;
 #[cfg(feature = "attack")]
 pub(crate) use security::{APPLICATION_NAME, APPLICATION_URI};
 
@@ -35,6 +38,7 @@ use crate::tell::StandardError;
 use clap::Args;
 use configured::Configured;
 use load::SignalValues;
+use reference::References;
 use reload::Reload;
 use serde_json::json;
 use std::io::Read;
@@ -311,8 +315,9 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
     if let Some(configured) = &configured {
         configured.manage(&server)?;
         shares = files::Shares::start(configured.file(), &server)?;
-        history::record(configured.file(), &server)?;
-        alarms::add(configured.file(), &server)?;
+        let references = References::new(configured.file(), &server);
+        history::record(configured.file(), &references)?;
+        alarms::add(configured.file(), &references)?;
         configured::check_namespaces(configured.file(), &server.space().namespaces())?;
     }
     let nodes = server.space().node_count();

@@ -1,5 +1,6 @@
 //! PubSub in a server: what a file configures is published and received, and what clients change is kept.
 
+use super::reference::References;
 use crate::failure::Failure;
 use crate::pubsub::{KeyFile, Side, fixed_keys, read_configuration, secured};
 use std::path::{Path, PathBuf};
@@ -235,6 +236,40 @@ impl Files {
         let configuration = self.begin()?;
         self.key_files(&configuration)?;
         Ok(Some(configuration.connections.len()))
+    }
+
+    /// Looks for the Variables that the operator's own file names. Without them, the server would run without a part of
+    /// the configuration; what clients have saved may be older than the nodes, and is only told.
+    pub(super) fn check_nodes(&self, references: &References<'_>) -> Result<(), Failure> {
+        let Some(path) = &self.configuration else { return Ok(()) };
+        let configuration = read_configuration(path)?;
+        let missing = |what: String, id: &NodeId| {
+            if id.is_null() {
+                return Ok(());
+            }
+            let written = id.to_string();
+            let Err((problem, hint)) = references.find(&written) else { return Ok(()) };
+            // A file in TOML has the NodeId as it is written; a binary one has no lines.
+            let text = std::fs::read_to_string(path).unwrap_or_default();
+            let line = text.lines().position(|line| line.contains(&format!("\"{written}\"")));
+            let line = line.map_or(String::new(), |at| format!(":{}", at + 1));
+            Err(Failure::Usage(format!("{}{line}: {what}: {problem}; {hint}", path.display())))
+        };
+        for set in &configuration.data_sets {
+            let DataSetSource::Items(items) = &set.source else { continue };
+            for (item, field) in items.iter().zip(&set.meta_data.fields) {
+                let what = format!("data set {:?} / field {:?}", set.name, field.name.as_str());
+                missing(what, &item.published_variable)?;
+            }
+        }
+        let groups = configuration.connections.iter().flat_map(|connection| &connection.reader_groups);
+        for reader in groups.flat_map(|group| &group.readers) {
+            let SubscribedDataSet::TargetVariables(targets) = &reader.subscribed_data_set else { continue };
+            for target in &targets.target_variables {
+                missing(format!("reader {:?}", reader.name), &target.target_node_id)?;
+            }
+        }
+        Ok(())
     }
 
     fn key_files(&self, configuration: &Configuration) -> Result<Vec<KeyFile>, Failure> {

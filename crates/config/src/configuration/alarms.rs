@@ -33,13 +33,13 @@ pub struct AlarmGroupSection {
     pub name: Spanned<String>,
     /// Its alarms: `nsu=urn:plant;s=Boiler/Temperature/LevelAlarm`. Groups that suppress may also have variables that are true
     /// or false.
-    pub members: Vec<String>,
+    pub members: Vec<Spanned<String>>,
     /// Whether they say which of them was active first.
     #[serde(default)]
     pub first_in_group: bool,
     /// The alarms that it suppresses as long as a member is active.
     #[serde(default)]
-    pub suppresses: Vec<String>,
+    pub suppresses: Vec<Spanned<String>>,
 }
 
 /// One alarm. Spans are in milliseconds.
@@ -52,9 +52,9 @@ pub struct AlarmSection {
     pub name: Option<String>,
     /// Its ObjectType, such as one of an imported NodeSet: a subtype of the type that it would have without this.
     #[serde(rename = "type")]
-    pub own_type: Option<String>,
+    pub own_type: Option<Spanned<String>>,
     /// An instance of a type of alarms that an imported NodeSet has: it gets the behaviour, and no other node is added.
-    pub instance: Option<String>,
+    pub instance: Option<Spanned<String>>,
     /// Values of the fields that its own type adds, by their names: `Cause` of the namespace of the type, or
     /// `nsu=urn:plant;Cause`.
     #[serde(default)]
@@ -71,12 +71,12 @@ pub struct AlarmSection {
     #[serde(default)]
     pub deadband: f64,
     /// The limits are for the distance from this variable (SetpointNode).
-    pub setpoint: Option<String>,
+    pub setpoint: Option<Spanned<String>>,
     /// The limits are for the change per second.
     #[serde(default)]
     pub rate_of_change: bool,
     /// Instead of limits: the variable that the value has to follow (TargetValueNode), with `expected_time` and `tolerance`.
-    pub target: Option<String>,
+    pub target: Option<Spanned<String>>,
     /// ExpectedTime: how long the value may be farther from `target` than `tolerance`.
     pub expected_time: Option<f64>,
     /// Tolerance.
@@ -122,7 +122,7 @@ pub struct AlarmSection {
 
 /// A value of a variable or a field, read as its DataType says.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a text in quotation marks, a number, or true or false")]
 pub enum FieldValue {
     /// true or false.
     Boolean(bool),

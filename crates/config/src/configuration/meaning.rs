@@ -6,6 +6,7 @@ use crate::audit::Rotation;
 use core::time::Duration;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
+use taktwerk_explain::meant;
 use taktwerk_schema::{AccessRestrictionType, PermissionType};
 use taktwerk_server::Limits;
 use taktwerk_server::audit::AuditConfig;
@@ -159,7 +160,7 @@ impl ConfigFile {
                 )),
             };
         };
-        let wrong = |problem: &str, hint: &str| Err(self.error(database.span().start, problem, hint));
+        let wrong = |problem: &str, hint: &str| Err(self.mistake(database.span().start, problem, hint));
         if section.file.is_some() {
             return wrong("history.postgresql and history.file are both set", "remove one of them");
         }
@@ -174,7 +175,7 @@ impl ConfigFile {
 
     fn address(&self, bind: &Spanned<String>) -> Result<Vec<SocketAddr>, ConfigError> {
         bind.get_ref().to_socket_addrs().map(Iterator::collect).map_err(|_| {
-            self.error(
+            self.mistake(
                 bind.span().start,
                 format!("{:?} is no address that can be listened on", bind.get_ref()),
                 "write \"address:port\", such as \"0.0.0.0:4840\"",
@@ -197,7 +198,7 @@ impl ConfigFile {
         for name in names {
             if name.get_ref() == SecurityPolicy::None.name() {
                 let problem = "SecurityPolicy None is not among the policies";
-                return Err(self.error(name.span().start, problem, "`none = true` offers it"));
+                return Err(self.mistake(name.span().start, problem, "`none = true` offers it"));
             }
             let policy = self.named(name, "usable policy", &known)?;
             if !policies.contains(&policy) {
@@ -254,13 +255,13 @@ impl ConfigFile {
         let address = self.address(bind)?.into_iter().next();
         let at = bind.span().start;
         let Some(address) = address else {
-            return Err(self.error(at, "the name has no address", "write \"127.0.0.1:8080\""));
+            return Err(self.mistake(at, "the name has no address", "write \"127.0.0.1:8080\""));
         };
         match (&web.certificate, &web.key) {
             (Some(_), None) | (None, Some(_)) => {
                 Err(self.section_error("web", "HTTPS takes certificate and key", "name both, or neither"))
             }
-            (None, None) if !address.ip().is_loopback() => Err(self.error(
+            (None, None) if !address.ip().is_loopback() => Err(self.mistake(
                 at,
                 format!("others can reach {address}, and passwords would cross the network readably"),
                 "set certificate and key for HTTPS, or bind it to 127.0.0.1",
@@ -283,7 +284,7 @@ impl ConfigFile {
         }
         for section in &self.config().namespace {
             let access = self.access(section, &authorization)?;
-            authorization.namespaces.insert(section.uri.clone(), access);
+            authorization.namespaces.insert(section.uri.get_ref().clone(), access);
         }
         Ok(authorization)
     }
@@ -291,7 +292,7 @@ impl ConfigFile {
     fn add_role(&self, section: &RoleSection, authorization: &mut Authorization) -> Result<(), ConfigError> {
         let name = section.name.get_ref();
         if name.is_empty() || name.chars().any(char::is_control) {
-            return Err(self.error(section.name.span().start, "a role needs a name", ""));
+            return Err(self.mistake(section.name.span().start, "a role needs a name", ""));
         }
         if authorization.role(name).is_none() {
             authorization.roles.push(Role::new(role_id(name), name));
@@ -313,7 +314,7 @@ impl ConfigFile {
             (None, Some(list)) => Some(Restriction { exclude: true, list: list.clone() }),
             (Some(_), Some(_)) => {
                 let problem = "only_applications and not_applications exclude each other";
-                return Err(self.error(section.name.span().start, problem, ""));
+                return Err(self.mistake(section.name.span().start, problem, ""));
             }
         };
         if let Some(role) = authorization.role_mut(name) {
@@ -344,7 +345,7 @@ impl ConfigFile {
                 thumbprint.get_ref().chars().filter(|char| !matches!(char, ':' | ' ')).collect();
             if digits.len() != 40 || !digits.chars().all(|char| char.is_ascii_hexdigit()) {
                 let problem = format!("{:?} is no thumbprint", thumbprint.get_ref());
-                return Err(self.error(thumbprint.span().start, problem, "it has 40 hexadecimal digits"));
+                return Err(self.mistake(thumbprint.span().start, problem, "it has 40 hexadecimal digits"));
             }
             rules.push(R::Thumbprint(digits.to_ascii_uppercase()));
         }
@@ -388,14 +389,8 @@ impl ConfigFile {
         if let Some((_, meaning)) = all.iter().find(|(name, _)| *name == wanted) {
             return Ok(meaning.clone());
         }
-        let hint = match nearest(wanted, all.iter().map(|(name, _)| *name)) {
-            Some(near) => format!("did you mean {near:?}?"),
-            None => {
-                let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
-                format!("there are {}", names.join(", "))
-            }
-        };
-        Err(self.error(name.span().start, format!("there is no {kind} {wanted:?}"), hint))
+        let hint = meant(wanted, all.iter().map(|(name, _)| *name));
+        Err(self.mistake(name.span().start, format!("there is no {kind} {wanted:?}"), hint))
     }
 
     /// Puts the limits into force.
@@ -442,41 +437,6 @@ impl ConfigFile {
 #[must_use]
 pub fn role_id(name: &str) -> NodeId {
     NodeId::string(1, format!("Roles/{name}"))
-}
-
-/// The name that a misspelt one is nearest to, if it is near.
-#[must_use]
-pub fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    names
-        .map(|name| (distance(&wanted.to_lowercase(), &name.to_lowercase()), name))
-        .filter(|(distance, name)| *distance <= 1 + name.len() / 4)
-        .min()
-        .map(|(_, name)| name)
-}
-
-/// Characters to be changed, added, left out or swapped with the next one.
-fn distance(one: &str, two: &str) -> usize {
-    let (one, two): (Vec<char>, Vec<char>) = (one.chars().collect(), two.chars().collect());
-    let at = |row: &[usize], place: usize| row.get(place).copied().unwrap_or_default();
-    let mut before: Vec<usize> = Vec::new();
-    let mut row: Vec<usize> = (0..=two.len()).collect();
-    for (down, char) in one.iter().enumerate() {
-        let mut next = vec![down + 1];
-        for (across, other) in two.iter().enumerate() {
-            let changed = at(&row, across) + usize::from(other != char);
-            let mut best = changed.min(at(&row, across + 1) + 1).min(at(&next, across) + 1);
-            let is_swapped = down > 0
-                && across > 0
-                && one.get(down - 1) == Some(other)
-                && two.get(across - 1) == Some(char);
-            if is_swapped {
-                best = best.min(at(&before, across - 1) + 1);
-            }
-            next.push(best);
-        }
-        before = core::mem::replace(&mut row, next);
-    }
-    row.last().copied().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -591,15 +551,5 @@ mod tests {
                     [identities]\nanonymous = true\n";
         let file = ConfigFile::parse(Path::new("c"), text).unwrap();
         assert_eq!(file.hosts(), ["::1", "localhost", "192.0.2.7"]);
-    }
-
-    #[test]
-    fn distances_are_those_of_levenshtein() {
-        for (one, two, expected) in
-            [("", "abc", 3), ("abc", "abc", 0), ("reed", "read", 1), ("kitten", "sitting", 3)]
-        {
-            assert_eq!(distance(one, two), expected, "{one} {two}");
-        }
-        assert_eq!(nearest("xyzxyz", ["Read", "Write"].into_iter()), None);
     }
 }

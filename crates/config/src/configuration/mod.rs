@@ -3,7 +3,7 @@
 //!
 //! - `sections`: what can stand in a file, with the defaults; `meaning`: from names to roles, permissions and limits; `tokens`:
 //!   access tokens; `changes`: what another file would change; `files`: the files of an installation;
-//!   `alarms`: alarms; `shares`: folders that clients see; `wrong`: what is told of values of the wrong type;
+//!   `alarms`: alarms; `shares`: folders that clients see;
 //! - [`EXAMPLE`]: a file that explains itself, which `taktwerk config init` writes.
 
 mod alarms;
@@ -13,7 +13,6 @@ mod meaning;
 mod sections;
 mod shares;
 mod tokens;
-mod wrong;
 
 pub use alarms::{AlarmGroupSection, AlarmSection, AlarmsSection, FieldValue};
 pub use files::{FileKind, NamedFile, dashboard};
@@ -24,12 +23,14 @@ pub use sections::{
 };
 pub use shares::FilesSection;
 
-pub use meaning::{nearest, role_id};
+pub use meaning::role_id;
+pub use taktwerk_explain::{line_of, nearest};
 pub use tokens::TokensConfig;
 
 use crate::file;
 use core::fmt;
 use std::path::{Path, PathBuf};
+use taktwerk_explain::Mistake;
 use taktwerk_pki::permissions::{self, Protection};
 
 /// A configuration with every setting, its default, and what it is for.
@@ -98,8 +99,7 @@ impl ConfigFile {
     /// The first mistake.
     pub fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
         let config = toml::from_str(text).map_err(|error| {
-            let (problem, hint) = wrong::explain(&error);
-            let line = error.span().map_or(0, |span| line_of(text, span.start));
+            let Mistake { line, problem, hint } = Mistake::of(&error, Some(text));
             ConfigError { path: path.to_owned(), line, problem, hint }
         })?;
         let file = Self { path: path.to_owned(), text: text.to_owned(), config };
@@ -137,8 +137,9 @@ impl ConfigFile {
         self.folder().join(path)
     }
 
-    /// A mistake at a byte of the file.
-    fn error(&self, at: usize, problem: impl Into<String>, hint: impl Into<String>) -> ConfigError {
+    /// A mistake at a byte of the file, such as the start of a span.
+    #[must_use]
+    pub fn mistake(&self, at: usize, problem: impl Into<String>, hint: impl Into<String>) -> ConfigError {
         ConfigError {
             path: self.path.clone(),
             line: line_of(&self.text, at),
@@ -162,12 +163,6 @@ impl ConfigFile {
             hint: hint.into(),
         }
     }
-}
-
-/// The line of a byte, from 1.
-#[must_use]
-pub fn line_of(text: &str, at: usize) -> usize {
-    1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count()
 }
 
 #[cfg(test)]

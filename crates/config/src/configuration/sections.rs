@@ -254,7 +254,7 @@ pub enum Unspecified {
 #[serde(deny_unknown_fields)]
 pub struct NamespaceSection {
     /// The namespace.
-    pub uri: String,
+    pub uri: Spanned<String>,
     /// Permissions by role.
     #[serde(default)]
     pub permissions: BTreeMap<Spanned<String>, Vec<Spanned<String>>>,

@@ -46,10 +46,14 @@ impl ConfigFile {
         for section in &self.config().files {
             let (name, at) = (section.name.get_ref(), section.name.span().start);
             if name.is_empty() || name.chars().any(|char| char == '/' || char.is_control()) {
-                return Err(self.error(at, "a folder needs a name without '/'", "write name = \"Recipes\""));
+                return Err(self.mistake(
+                    at,
+                    "a folder needs a name without '/'",
+                    "write name = \"Recipes\"",
+                ));
             }
             if shares.iter().any(|(other, ..)| other == name) {
-                return Err(self.error(
+                return Err(self.mistake(
                     at,
                     format!("{name:?} is there twice"),
                     "give each folder its own name",
@@ -57,7 +61,7 @@ impl ConfigFile {
             }
             if section.megabytes == 0 || section.megabytes > 1 << 30 {
                 let problem = "megabytes is a number from 1 to 1073741824";
-                return Err(self.error(at, problem, "leave it out for 1024"));
+                return Err(self.mistake(at, problem, "leave it out for 1024"));
             }
             let roles = |names: &[Spanned<String>]| {
                 names.iter().map(|name| self.named(name, "role", &known)).collect::<Result<Vec<_>, _>>()

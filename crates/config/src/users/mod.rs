@@ -35,6 +35,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use taktwerk_explain::Mistake;
 
 /// Longest name, in bytes.
 pub const NAME_LEN_MAX: usize = 128;
@@ -168,8 +169,8 @@ impl Users {
         let malformed =
             |line, problem: String| UsersError::Malformed { path: path.to_owned(), line, problem };
         let users: Self = toml::from_str(text).map_err(|error| {
-            let line = error.span().map_or(1, |span| crate::configuration::line_of(text, span.start));
-            malformed(line, error.message().to_owned())
+            let mistake = Mistake::of(&error, Some(text));
+            malformed(mistake.line.max(1), mistake.to_string())
         })?;
         for (at, user) in users.users.iter().enumerate() {
             let line = text

@@ -24,6 +24,8 @@ pub struct NodeField {
     pub name: Arc<str>,
     /// The variable.
     pub node: ExpandedNodeId,
+    /// The line that names it.
+    pub line: usize,
 }
 
 impl NodeField {
@@ -63,7 +65,7 @@ impl NodeField {
             entry.finish()?;
             // It was checked.
             let Ok(node) = node.parse() else { continue };
-            found.push(Self { name: name.into(), node });
+            found.push(Self { name: name.into(), node, line });
         }
         Ok(found)
     }

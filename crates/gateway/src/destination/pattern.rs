@@ -11,6 +11,18 @@ impl Pattern {
         Self(text.trim_matches('/').to_owned())
     }
 
+    /// As it was written.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether it is the name of one tag.
+    #[must_use]
+    pub fn is_name(&self) -> bool {
+        !self.0.contains('*')
+    }
+
     /// Whether a path matches.
     #[must_use]
     pub fn matches(&self, path: &str) -> bool {

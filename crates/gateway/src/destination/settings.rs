@@ -14,6 +14,8 @@ pub struct DestinationSettings {
     pub name: String,
     /// Tags that it gets; all, if there is none.
     pub include: Vec<Pattern>,
+    /// The line of `tags`.
+    pub tags_line: usize,
     /// Tags that it does not get.
     pub exclude: Vec<Pattern>,
     /// Variables of the address space that it gets.
@@ -54,6 +56,7 @@ impl DestinationSettings {
             texts.unwrap_or_default().iter().map(|text| Pattern::new(text)).collect()
         };
         let nodes = NodeField::take(fields)?;
+        let tags_line = fields.line_of("tags");
         let include = patterns(fields.texts("tags")?);
         let mut exclude: Vec<Pattern> = patterns(fields.texts("except")?);
         // A destination of nodes gets the tags that it names.
@@ -64,6 +67,7 @@ impl DestinationSettings {
         let full = [("drop-oldest", WhenFull::DropOldest), ("drop-newest", WhenFull::DropNewest)];
         Ok(Self {
             include,
+            tags_line,
             exclude,
             nodes,
             nodes_every: fields

@@ -90,8 +90,11 @@ impl AddressSpace {
         Ok(found.len())
     }
 
-    /// The Variables that hierarchical references lead to, properties left out.
-    fn variables_below(&self, root: &NodeId) -> Result<Vec<NodeId>, NodeError> {
+    /// The Variables that hierarchical references lead to, properties left out, in the order of their ids.
+    ///
+    /// # Errors
+    /// There is no such node.
+    pub fn variables_below(&self, root: &NodeId) -> Result<Vec<NodeId>, NodeError> {
         let nodes = self.read();
         let hierarchical = NodeIx::ns0(reference_type_ids::HIERARCHICAL_REFERENCES);
         let property = NodeIx::ns0(reference_type_ids::HAS_PROPERTY);

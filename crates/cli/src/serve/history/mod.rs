@@ -4,10 +4,10 @@
 mod database;
 
 use super::ServeArgs;
+use super::reference::References;
 use crate::failure::Failure;
 use std::sync::Arc;
 use std::time::Duration;
-use taktwerk::Server;
 use taktwerk::history::{MemoryStore, Rule};
 use taktwerk::server::ServerBuilder;
 use taktwerk_config::ConfigFile;
@@ -81,7 +81,8 @@ pub(super) fn configured(
 }
 
 /// Records what a configuration names.
-pub(super) fn record(file: &ConfigFile, server: &Server) -> Result<(), Failure> {
+pub(super) fn record(file: &ConfigFile, references: &References<'_>) -> Result<(), Failure> {
+    let server = references.server();
     let section = &file.config().history;
     if section.events {
         let failed = |error: taktwerk::BuildError| Failure::Environment(error.to_string());
@@ -90,17 +91,13 @@ pub(super) fn record(file: &ConfigFile, server: &Server) -> Result<(), Failure> 
     for section in &file.config().history.record {
         let text = section.below.get_ref();
         let wrong = |why: &str| {
-            Failure::Usage(format!(
-                "[[history.record]] below = \"{text}\": {why}. Write a NodeId such as nsu=urn:plant;s=Boiler or ns=2;i=5; \
-                 `taktwerk browse` shows them"
-            ))
+            references.wrong(&section.below, format!("[[history.record]] below = \"{text}\": {why}"))
         };
         let is_number = |number: f64| number.is_finite() && number >= 0.0;
         if !is_number(section.deadband) || !is_number(section.interval) {
             return Err(wrong("deadband and interval are numbers from 0 on"));
         }
-        let id = node_id(text, &server.space().namespaces())
-            .ok_or_else(|| wrong("that is no NodeId of this server"))?;
+        let Some(id) = references.node("history.record.below", &section.below)? else { continue };
         let rule = Rule {
             on_change: section.on_change,
             deadband: section.deadband,
@@ -109,7 +106,11 @@ pub(super) fn record(file: &ConfigFile, server: &Server) -> Result<(), Failure> 
         let now = taktwerk_net::clock::wall();
         let count = server.space().historize_below(&id, section.writable, rule, now);
         match count.map_err(|error| wrong(&error.to_string()))? {
-            0 => return Err(wrong("there are no variables to record")),
+            0 => {
+                return Err(wrong(
+                    "there are no variables to record; name a node that has some, as `taktwerk browse` shows them",
+                ));
+            }
             count => tracing::info!(count, below = text, "recorded"),
         }
     }

@@ -1,0 +1,154 @@
+//! NodeIds in a configuration. One that names no node of the server is told with its line and key, and with the NodeId that was
+//! probably meant.
+
+use super::history::node_id;
+use crate::failure::Failure;
+use std::cell::OnceCell;
+use taktwerk::Server;
+use taktwerk_config::{ConfigFile, nearest};
+use taktwerk_schema::ids::object_ids;
+use taktwerk_types::{Identifier, NodeId};
+use toml::Spanned;
+
+/// The namespace of the server itself. Options of `serve`, such as --signals, add nodes there that a check does not know.
+const OWN: u16 = 1;
+
+/// Finds what a file names in a server.
+pub(super) struct References<'a> {
+    file: &'a ConfigFile,
+    server: &'a Server,
+    is_check: bool,
+    /// The variables, for suggestions.
+    variables: OnceCell<Vec<NodeId>>,
+}
+
+impl<'a> References<'a> {
+    /// Of the server that is started.
+    pub(super) fn new(file: &'a ConfigFile, server: &'a Server) -> Self {
+        Self { file, server, is_check: false, variables: OnceCell::new() }
+    }
+
+    /// Of a server that exists only for a check of the file.
+    pub(super) fn of_check(file: &'a ConfigFile, server: &'a Server) -> Self {
+        Self { is_check: true, ..Self::new(file, server) }
+    }
+
+    /// The server.
+    pub(super) fn server(&self) -> &'a Server {
+        self.server
+    }
+
+    /// A mistake at a text of the file.
+    pub(super) fn wrong(&self, at: &Spanned<String>, problem: impl Into<String>) -> Failure {
+        Failure::Usage(self.file.mistake(at.span().start, problem, "").to_string())
+    }
+
+    /// The node that a text names; `None` if only a server with further options may have it.
+    pub(super) fn node(&self, key: &str, text: &Spanned<String>) -> Result<Option<NodeId>, Failure> {
+        let written = text.get_ref();
+        match self.find(written) {
+            Ok(found) => Ok(found),
+            Err((problem, hint)) => {
+                let problem = format!("{key}: {problem}");
+                Err(Failure::Usage(self.file.mistake(text.span().start, problem, hint).to_string()))
+            }
+        }
+    }
+
+    /// The node that a text names, or what is wrong and what would be right.
+    pub(super) fn find(&self, written: &str) -> Result<Option<NodeId>, (String, String)> {
+        let space = self.server.space();
+        let namespaces = space.namespaces();
+        let Some(id) = node_id(written, &namespaces) else { return Err(no_id(written, &namespaces)) };
+        if space.contains(&id) {
+            return Ok(Some(id));
+        }
+        if self.is_check && id.namespace_index == OWN {
+            return Ok(None);
+        }
+        // Numbers that look alike mean other things.
+        if !matches!(id.identifier, Identifier::String(_)) {
+            let hint = "`taktwerk browse` shows the nodes of a server; those of a NodeSet need its file in `nodesets`";
+            return Err((format!("this server has no node {written:?}"), hint.to_owned()));
+        }
+        let variables = self.variables.get_or_init(|| {
+            space.variables_below(&NodeId::numeric(0, object_ids::OBJECTS_FOLDER)).unwrap_or_default()
+        });
+        // As the file writes them: with the URI of the namespace or its index.
+        let prefix = match written.split_once(';') {
+            Some((prefix, _)) if prefix.starts_with("nsu=") => Some(prefix),
+            _ => None,
+        };
+        let same = variables.iter().filter(|one| one.namespace_index == id.namespace_index);
+        let shown: Vec<String> = same
+            .map(|one| {
+                let local = one.to_string();
+                match (prefix, local.split_once(';')) {
+                    (Some(prefix), Some((_, identifier))) => format!("{prefix};{identifier}"),
+                    _ => local,
+                }
+            })
+            .collect();
+        let hint = match nearest(written, shown.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean {near:?}?"),
+            None => "`taktwerk browse` shows the variables of a server".to_owned(),
+        };
+        Err((format!("this server has no node {written:?}"), hint))
+    }
+}
+
+/// What is wrong with a text that is no NodeId of a server with these namespaces.
+fn no_id(written: &str, namespaces: &[String]) -> (String, String) {
+    let uri = written.strip_prefix("nsu=").and_then(|rest| rest.split_once(';')).map(|(uri, _)| uri);
+    match uri.filter(|uri| !namespaces.iter().any(|known| known == uri)) {
+        Some(uri) => {
+            let hint = match nearest(uri, namespaces.iter().map(String::as_str)) {
+                Some(near) => format!("did you mean {near:?}?"),
+                None => format!("it has {}", namespaces.join(", ")),
+            };
+            (format!("this server has no namespace {uri:?}"), hint)
+        }
+        None => (
+            format!("{written:?} is no NodeId"),
+            "write one such as nsu=urn:plant;s=Boiler or ns=2;i=5; `taktwerk browse` shows them".to_owned(),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn a_node_that_there_is_not_is_told_with_the_one_that_was_probably_meant() {
+        let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+        server.namespace("urn:plant").variable("Boiler/Temperature", 1.5).add().unwrap();
+        let text = "[security]\nnone = true\n[identities]\nanonymous = true\n";
+        let file = ConfigFile::parse(Path::new("s.toml"), text).unwrap();
+        let (started, check) = (References::new(&file, &server), References::of_check(&file, &server));
+        let told = |of: &References<'_>, written: &str| match of.find(written) {
+            Ok(found) => format!("{found:?}"),
+            Err((problem, hint)) => format!("{problem}; {hint}"),
+        };
+        assert!(check.find("nsu=urn:plant;s=Boiler/Temperature").unwrap().is_some());
+        assert_eq!(
+            told(&check, "nsu=urn:plant;s=Boiler/Temprature"),
+            "this server has no node \"nsu=urn:plant;s=Boiler/Temprature\"; did you mean \
+             \"nsu=urn:plant;s=Boiler/Temperature\"?"
+        );
+        assert!(
+            told(&check, "ns=2;s=Boiler/Temprature").ends_with("did you mean \"ns=2;s=Boiler/Temperature\"?")
+        );
+        assert!(told(&check, "ns=2;s=x").ends_with("`taktwerk browse` shows the variables of a server"));
+        assert!(told(&check, "ns=2;i=7").contains("need its file in `nodesets`"));
+        assert_eq!(
+            told(&check, "nsu=urn:plnt;s=x"),
+            "this server has no namespace \"urn:plnt\"; did you mean \"urn:plant\"?"
+        );
+        assert!(told(&check, "Boiler").starts_with("\"Boiler\" is no NodeId; write one such as"));
+        // `serve --signals` adds nodes there.
+        assert_eq!(told(&check, "ns=1;i=100000"), "None");
+        assert!(told(&started, "ns=1;i=100000").starts_with("this server has no node"));
+    }
+}

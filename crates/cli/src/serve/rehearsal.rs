@@ -1,0 +1,43 @@
+//! The address space of a configuration, made for a check: what names a node that the server will not have is found before the
+//! server starts. Nothing that the configuration names is listened on, asked or written.
+
+use super::reference::References;
+use super::{ServeError, alarms, configured, gateway, history, plant};
+use crate::failure::Failure;
+use std::sync::Arc;
+use taktwerk::Server;
+use taktwerk::history::MemoryStore;
+use taktwerk_config::ConfigFile;
+use taktwerk_pki::Store;
+
+/// Builds it and looks for everything that the configuration names in it.
+pub(crate) fn check(file: &ConfigFile) -> Result<(), Failure> {
+    let failed =
+        |error: taktwerk::StartError| Failure::Environment(format!("cannot check the nodes: {error}"));
+    let config = file.config();
+    // A free port of this machine, which nobody is told and nobody serves.
+    let mut builder =
+        Server::builder().bind("127.0.0.1:0").anonymous().application_name(&config.server.application_name);
+    // The server's own namespace has its ApplicationUri, which may stand in its certificate only.
+    let own = Store::at(file.resolve(&config.security.pki)).own(&mut Vec::new());
+    let certified = own.first().and_then(|own| own.certificate.application_uri());
+    if let Some(uri) = config.server.application_uri.as_deref().or(certified) {
+        builder = builder.application_uri(uri);
+    }
+    if config.history.has_store() {
+        builder = builder.history(Arc::new(MemoryStore::new(1)));
+    }
+    let server = builder.build().map_err(failed)?;
+    let nodesets = configured::nodesets_of(file);
+    if !nodesets.is_empty() {
+        server.import_nodesets(&nodesets).map_err(ServeError::from)?;
+    }
+    let plant = config.server.simulated_plant.then(|| plant::start(&server, true)).transpose()?;
+    let references = References::of_check(file, &server);
+    gateway::rehearse(file, &references)?;
+    configured::pubsub_files(file).check_nodes(&references)?;
+    history::record(file, &references)?;
+    alarms::add(file, &references)?;
+    drop(plant);
+    configured::check_namespaces(file, &server.space().namespaces())
+}

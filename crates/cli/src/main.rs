@@ -9,7 +9,7 @@
 //!   written; [`connection`]: the options of a connection; [`suggestion`]: the nearest name to a misspelt one;
 //! - [`event_stream`]: events of one node; [`session`], and of the crate `generator` [`resolve`], [`walk`], [`security`]: a
 //!   client's connection, node names to ids, browsing, certificates;
-//! - [`output`]: tables for people, JSON for programs; [`progress`]: bars; [`logging`], [`tell`]: standard error;
+//! - [`output`]: tables for people, JSON for programs; [`overwrite`]: --force; [`progress`]: bars; [`logging`], [`tell`]: standard error;
 //! - [`arguments`]: the command line with `TAKTWERK_ENDPOINT`; [`examples`]: what `--help` shows at its end;
 //! - [`failure`]: exit codes; [`interrupt`]: SIGINT and SIGTERM.
 
@@ -33,6 +33,7 @@ mod hosts;
 mod interrupt;
 mod logging;
 mod output;
+mod overwrite;
 mod progress;
 mod pubsub;
 mod serve;

@@ -82,6 +82,13 @@ fn a_trace_is_written_beside_the_figures() {
     let document: Value = serde_json::from_slice(&std::fs::read(&trace.0).unwrap()).unwrap();
     let events = document["traceEvents"].as_array().unwrap();
     assert!(events.iter().any(|event| event["ph"] == "s" && event["name"] == "PublishResponse"));
+    // Before anything is simulated, a file that is there is kept.
+    let again = [PLANT, "--seeds", "1000000", "--trace", trace.path()];
+    let said = error(&sim(&again), 2);
+    assert!(said.contains("exists already") && said.contains("--force"), "{said}");
+    assert!(std::fs::read(&trace.0).unwrap().len() > 1_000);
+    let forced = ["--seeds", "1", "--set", "time.duration_s=6", "--force"];
+    assert!(sim(&[&[PLANT, "--trace", trace.path()][..], &forced].concat()).status.success());
     let said = error(&sim(&[PLANT, "--trace", "/nowhere/trace.json"]), 2);
     assert!(said.contains("cannot write /nowhere/trace.json"), "{said}");
 }

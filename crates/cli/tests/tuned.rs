@@ -72,9 +72,9 @@ fn every_file_is_read_and_has_the_recommended_settings() {
     add.args(["user", "add", "olaf", "--role", "Operator", "--password-file"]).arg(&password);
     let added = add.arg("--file").arg(place.path("users.toml")).output().unwrap();
     assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
-    place.tune(&[]);
+    place.tune(&["--force"]);
     assert!(place.text("users.toml").contains("olaf"));
-    place.tune(&["--endpoint", "opc.tcp://plc7:4840"]);
+    place.tune(&["--endpoint", "opc.tcp://plc7:4840", "--force"]);
     let modes = configuration.modes().unwrap();
     assert_eq!(format!("{modes:?}"), "[SignAndEncrypt]");
     let mut limits = taktwerk_server::Limits::default();

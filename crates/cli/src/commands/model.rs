@@ -4,6 +4,7 @@ use super::lab::StoreArgs;
 use crate::failure::Failure;
 use crate::hosts;
 use crate::output::Output;
+use crate::overwrite::Overwrite;
 use crate::span;
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -36,6 +37,9 @@ pub(crate) struct FitArgs {
     /// Write the models to a file, for use on other machines.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+
+    #[command(flatten)]
+    overwrite: Overwrite,
 
     #[command(flatten)]
     store: StoreArgs,
@@ -196,6 +200,7 @@ impl ModelArgs {
 }
 
 fn fit(arguments: &FitArgs, output: Output) -> Result<(), Failure> {
+    arguments.output.as_deref().map_or(Ok(()), |path| arguments.overwrite.check(path))?;
     let (models, run) = of_run(&arguments.store, arguments.run.as_deref())?;
     if let Some(path) = &arguments.output {
         let text = serde_json::to_string_pretty(&models).unwrap_or_default();

@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::node::NodeSpec;
 use crate::output::Output;
+use crate::overwrite::Overwrite;
 use crate::session::Session;
 use crate::{resolve, walk};
 use clap::{Args, Subcommand};
@@ -37,6 +38,9 @@ pub(crate) struct ExportArgs {
     #[arg(short, long, value_name = "FILE")]
     to: Option<PathBuf>,
 
+    #[command(flatten)]
+    overwrite: Overwrite,
+
     /// Leave out the values of Variables.
     #[arg(long)]
     no_values: bool,
@@ -48,6 +52,7 @@ const BATCH: usize = 500;
 /// Runs one of the commands.
 pub(crate) fn run(command: &NodeSetCommand, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     let NodeSetCommand::Export(arguments) = command;
+    arguments.to.as_deref().map_or(Ok(()), |path| arguments.overwrite.check(path))?;
     let mut session = Session::connect(&arguments.connection)?;
     let root = resolve::one(&mut session, &arguments.node)?;
     let ids = below(&mut session, root, interrupt)?;

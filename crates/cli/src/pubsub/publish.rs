@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::node::NodeSpec;
 use crate::output::Output;
+use crate::overwrite::Overwrite;
 use crate::span;
 use clap::{Args, ValueEnum};
 use serde_json::json;
@@ -100,6 +101,9 @@ pub(crate) struct PublishArgs {
     /// broker.
     #[arg(long, value_name = "FILE")]
     write_subscriber: Option<PathBuf>,
+
+    #[command(flatten)]
+    overwrite: Overwrite,
 }
 
 /// Fills in the fields of a data set.
@@ -158,6 +162,7 @@ pub(super) fn run(arguments: &PublishArgs, output: Output, interrupt: &Interrupt
     }
     let configuration = builder.configuration();
     if let Some(path) = &arguments.write_subscriber {
+        arguments.overwrite.check(path)?;
         write_subscriber(&configuration, path)?;
     }
     let publisher = builder.start().map_err(failure)?;

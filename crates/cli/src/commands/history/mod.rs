@@ -6,6 +6,7 @@ use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
 use crate::node::NodeSpec;
 use crate::output::{self, Output};
+use crate::overwrite::Overwrite;
 use crate::resolve;
 use crate::session::Session;
 use crate::span;
@@ -82,6 +83,9 @@ pub(crate) struct HistoryArgs {
     /// Draw a chart into an SVG file.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+
+    #[command(flatten)]
+    overwrite: Overwrite,
 }
 
 /// When the command began. All spans count from this one time: an hour up to now is an hour, and has as many intervals.
@@ -121,6 +125,7 @@ fn aggregate(text: &str) -> Result<Aggregate, String> {
 
 /// Reads and prints.
 pub(crate) fn run(arguments: &HistoryArgs, output: Output) -> Result<(), Failure> {
+    arguments.svg.as_deref().map_or(Ok(()), |path| arguments.overwrite.check(path))?;
     let mut session = Session::connect(&arguments.connection)?;
     let node = resolve::one(&mut session, &arguments.node)?;
     if arguments.events {

@@ -93,6 +93,7 @@ fn scenarios(quick: bool, stacks: &[String]) -> Vec<Scenario> {
 /// Measures and fits.
 pub(crate) fn run(arguments: &CalibrateArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     if let Some(file) = &arguments.host {
+        session::can_write(file, arguments.session.overwrite)?;
         let place = super::place(arguments.session.program.as_ref())?.with_stop(interrupt.flag());
         return super::host::run(file, &place, arguments.quick, output, interrupt);
     }

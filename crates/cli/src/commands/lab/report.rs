@@ -3,6 +3,7 @@
 use super::session;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::overwrite::Overwrite;
 use clap::Args;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -21,9 +22,12 @@ pub(crate) struct ReportArgs {
     #[arg(value_name = "RUN")]
     run: Option<String>,
 
-    /// Where to write it.
-    #[arg(long, short, value_name = "FILE", default_value = "taktwerk-report.html")]
-    output: PathBuf,
+    /// Where to write the report. Default: taktwerk-report.html, which is replaced.
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    #[command(flatten)]
+    overwrite: Overwrite,
 
     /// Recording of a current sensor in the server's supply: lines of seconds since 1970 and amperes, separated by a
     /// comma.
@@ -72,6 +76,17 @@ pub(super) fn outcomes(run: &Run, measurements: &[Measurement]) -> Vec<Outcome> 
     outcomes
 }
 
+/// The report if the user does not name one. The next command replaces it.
+const DEFAULT: &str = "taktwerk-report.html";
+
+/// Where a report goes, if it can be written there.
+pub(super) fn destination(named: Option<&Path>, overwrite: Overwrite) -> Result<&Path, Failure> {
+    match named {
+        Some(path) => session::can_write(path, overwrite).map(|()| path),
+        None => session::can_write(Path::new(DEFAULT), Overwrite::ALWAYS).map(|()| Path::new(DEFAULT)),
+    }
+}
+
 /// Writes the page.
 pub(super) fn write(path: &Path, run: &Run, outcomes: &[Outcome]) -> Result<(), Failure> {
     session::write_whole(path, &page(run, outcomes))
@@ -79,6 +94,7 @@ pub(super) fn write(path: &Path, run: &Run, outcomes: &[Outcome]) -> Result<(), 
 
 /// Writes it again.
 pub(crate) fn run(arguments: &ReportArgs, output: Output) -> Result<(), Failure> {
+    let path = destination(arguments.output.as_deref(), arguments.overwrite)?;
     let store = arguments.store.open_to_read()?;
     let run = store.choose(arguments.run.as_deref())?;
     let mut measurements = store.measurements(run.id)?;
@@ -93,11 +109,11 @@ pub(crate) fn run(arguments: &ReportArgs, output: Output) -> Result<(), Failure>
         }
     }
     let outcomes = outcomes(&run, &measurements);
-    write(&arguments.output, &run, &outcomes)?;
+    write(path, &run, &outcomes)?;
     if output.is_json() {
-        return output.document(&json!({"run": run, "outcomes": outcomes, "report": arguments.output}));
+        return output.document(&json!({"run": run, "outcomes": outcomes, "report": path}));
     }
-    session::wrote(output, &arguments.output)
+    session::wrote(output, path)
 }
 
 #[cfg(test)]

@@ -53,9 +53,9 @@ pub(crate) struct ReproduceArgs {
     #[arg(long)]
     isolate: bool,
 
-    /// Where to write the report.
-    #[arg(long, short, value_name = "FILE", default_value = "taktwerk-report.html")]
-    output: PathBuf,
+    /// Where to write the report. Default: taktwerk-report.html, which is replaced.
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
 
     #[command(flatten)]
     session: SessionArgs,
@@ -169,7 +169,7 @@ fn isolate(conditions: &mut [(String, Condition)], place: &Place) -> Result<(), 
 /// Runs them and reports.
 pub(crate) fn run(arguments: &ReproduceArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     arguments.session.check(output)?;
-    session::can_write(&arguments.output)?;
+    let path = report::destination(arguments.output.as_deref(), arguments.session.overwrite)?;
     let place = super::place(arguments.session.program.as_ref())?.with_stop(interrupt.flag());
     let chosen = chosen(&arguments.ids)?;
     let stacks = stacks(arguments.stacks.as_ref(), &place)?;
@@ -216,14 +216,14 @@ pub(crate) fn run(arguments: &ReproduceArgs, output: Output, interrupt: &Interru
         });
     }
     let run = finished.store.choose(Some(&finished.run.to_string()))?;
-    report::write(&arguments.output, &run, &outcomes)?;
+    report::write(path, &run, &outcomes)?;
     if output.is_json() {
-        output.document(&json!({"run": run, "outcomes": outcomes, "report": arguments.output}))?;
+        output.document(&json!({"run": run, "outcomes": outcomes, "report": path}))?;
     } else {
         for outcome in &outcomes {
             output.text(&format!("{}\n", outcome.text()))?;
         }
-        session::wrote(output, &arguments.output)?;
+        session::wrote(output, path)?;
     }
     let mut lacking = lacking(&conditions, &finished.measurements);
     lacking.extend(outcomes.iter().flat_map(|outcome| outcome.errors.clone()));

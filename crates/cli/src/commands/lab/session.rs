@@ -4,6 +4,7 @@ use super::live::Live;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
+use crate::overwrite::Overwrite;
 use clap::Args;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -38,6 +39,9 @@ pub(crate) struct SessionArgs {
     #[arg(long, value_name = "FILE")]
     stream: Option<PathBuf>,
 
+    #[command(flatten)]
+    pub(crate) overwrite: Overwrite,
+
     /// Measure this build of the program instead of the present one.
     #[arg(long, value_name = "FILE")]
     pub(crate) program: Option<PathBuf>,
@@ -57,6 +61,9 @@ impl SessionArgs {
             return Err(Failure::Usage(
                 "--stream - and --json both write to standard output: give --stream a file".to_owned(),
             ));
+        }
+        if let Some(path) = &self.stream {
+            self.overwrite.check(path)?;
         }
         Ok(())
     }
@@ -296,7 +303,8 @@ impl Stream {
 }
 
 /// Whether a file can be written there: asked before something is measured for an hour.
-pub(crate) fn can_write(path: &Path) -> Result<(), Failure> {
+pub(crate) fn can_write(path: &Path, overwrite: Overwrite) -> Result<(), Failure> {
+    overwrite.check(path)?;
     let failed = |why: String| Failure::Usage(format!("cannot write {}: {why}", path.display()));
     if path.is_dir() {
         return Err(failed("it is a folder; name a file".to_owned()));

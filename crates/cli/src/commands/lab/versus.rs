@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
+use crate::overwrite::Overwrite;
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -43,6 +44,9 @@ pub(crate) struct VersusArgs {
     /// Write all samples to this JSON file, again after each row.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+
+    #[command(flatten)]
+    overwrite: Overwrite,
 }
 
 /// Measures the rows and prints each as soon as it is complete.
@@ -56,7 +60,7 @@ pub(super) fn run(arguments: &VersusArgs, output: Output, interrupt: &Interrupt)
     };
     options.check().map_err(Failure::Usage)?;
     if let Some(path) = &arguments.output {
-        super::session::can_write(path)?;
+        super::session::can_write(path, arguments.overwrite)?;
     }
     let taktwerk = std::env::current_exe()
         .map_err(|error| Failure::Environment(format!("cannot find this program: {error}")))?;

@@ -3,6 +3,7 @@
 use super::{Place, document, print_of, unusable, warn};
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::overwrite::Overwrite;
 use clap::Args;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -60,6 +61,9 @@ pub(super) struct CsrArgs {
     /// File for the request in PEM. Default: standard output.
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
+
+    #[command(flatten)]
+    overwrite: Overwrite,
 }
 
 impl SettingsArgs {
@@ -218,6 +222,8 @@ fn describe(certificate: &Certificate, output: Output) -> Result<(), Failure> {
 }
 
 pub(super) fn csr(arguments: &CsrArgs, at: &Place, output: Output) -> Result<(), Failure> {
+    // Before a key is made: the request that is there may belong to another one.
+    arguments.out.as_deref().map_or(Ok(()), |path| arguments.overwrite.check(path))?;
     let store = at.store()?;
     let mut problems = Vec::new();
     let own = store.own(&mut problems);

@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::hosts;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
+use crate::overwrite::Overwrite;
 use crate::progress::Progress;
 use clap::Args;
 use serde_json::json;
@@ -65,6 +66,9 @@ pub(crate) struct SimArgs {
     #[arg(long, value_name = "LINK=FILE", value_parser = records::parse_capture)]
     pcap: Vec<records::CaptureOf>,
 
+    #[command(flatten)]
+    overwrite: Overwrite,
+
     /// Processor costs for all servers and clients without a [[host]]: a file of `taktwerk lab calibrate --host`, or
     /// epyc-vm, which comes with taktwerk.
     #[arg(long, visible_alias = "profile", value_name = "FILE")]
@@ -82,6 +86,9 @@ pub(crate) struct SimArgs {
 /// Simulates and prints.
 pub(crate) fn run(arguments: &SimArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     let study = read(arguments)?;
+    for path in arguments.report.iter().chain(&arguments.trace) {
+        arguments.overwrite.check(path)?;
+    }
     let seeds: Vec<u64> = (0..u64::from(arguments.seeds)).map(|at| arguments.seed.wrapping_add(at)).collect();
     let threads =
         arguments.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));

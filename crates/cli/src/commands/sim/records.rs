@@ -45,6 +45,9 @@ pub(super) fn instruments(arguments: &SimArgs, study: &Study) -> Result<Instrume
             return Err(Failure::Usage(format!("--pcap: link {link:?} is given twice")));
         }
     }
+    for CaptureOf { file, .. } in &arguments.pcap {
+        arguments.overwrite.check(file)?;
+    }
     // Only now: a mistake in the names must not empty a file.
     let create_capture = |(link, of): (usize, &CaptureOf)| Ok((link, Capture::new(create(&of.file)?)));
     let position = |of: &CaptureOf| links.iter().position(|link| link.name == of.link);

@@ -9,6 +9,7 @@ use crate::connection::SecurityArgs;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
+use crate::overwrite::Overwrite;
 use crate::progress::Progress;
 use clap::Args;
 use serde_json::json;
@@ -68,6 +69,9 @@ pub(crate) struct TuneArgs {
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
 
+    #[command(flatten)]
+    overwrite: Overwrite,
+
     /// URL of the server in the written files. Default: the target, or opc.tcp://localhost:4840.
     #[arg(long, value_name = "URL")]
     endpoint: Option<String>,
@@ -87,6 +91,10 @@ pub(crate) struct TuneArgs {
     security: SecurityArgs,
 }
 
+/// The files that are written. Users of an earlier run stay.
+const WRITTEN: [&str; 6] =
+    ["server.toml", "client.toml", "publishednodes.json", "telegraf.conf", "confirm.toml", "front.svg"];
+
 /// Tunes and prints.
 pub(crate) fn run(arguments: &TuneArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     let options = Options {
@@ -95,6 +103,9 @@ pub(crate) fn run(arguments: &TuneArgs, output: Output, interrupt: &Interrupt) -
         minimize: arguments.minimize.clone(),
         seeds: arguments.seeds,
     };
+    for file in arguments.output.iter().flat_map(|directory| WRITTEN.map(|name| directory.join(name))) {
+        arguments.overwrite.check(&file)?;
+    }
     let target = source::read(arguments, &options, interrupt)?;
     let problem = target.problem;
     let cpu = cost_model(arguments, &problem)?;

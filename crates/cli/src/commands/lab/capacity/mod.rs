@@ -15,6 +15,7 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::node::NodeSpec;
 use crate::output::Output;
+use crate::overwrite::Overwrite;
 use crate::session::Session;
 use crate::span;
 use blame::{Blame, blame};
@@ -120,6 +121,9 @@ pub(crate) struct CapacityArgs {
     /// Write the core capacities to this file.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+
+    #[command(flatten)]
+    overwrite: Overwrite,
 }
 
 /// A server that answers so many times slower than at rest, and so many microseconds, is under strain.
@@ -179,7 +183,7 @@ type Limit = (&'static str, Value);
 /// Searches and reports.
 pub(crate) fn run(arguments: &CapacityArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     if let Some(path) = &arguments.output {
-        session::can_write(path)?;
+        session::can_write(path, arguments.overwrite)?;
     }
     if let Some(why) = machine::disturbance() {
         return Err(Failure::Worthless(why));

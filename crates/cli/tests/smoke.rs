@@ -64,8 +64,31 @@ fn nodes_are_found_by_their_type() {
     // The subtype has them, and not the type itself.
     assert_eq!(json(&["query", url, "AnalogItemType", "--exact"]), serde_json::json!([]));
     assert_eq!(json(&["query", url, "FolderType", "-n", "3"]).as_array().unwrap().len(), 3);
+    let hint = "for the attribute Value of the node itself write #Value";
+    assert!(stderr(0, &["query", url, "AnalogItemType", "--where", "Value > 200"]).contains(hint));
+    assert!(stderr(0, &["query", url, "AnalogItemType", "--select", "Value"]).contains(hint));
+    assert!(!stderr(0, &levels).contains("note"));
     assert!(stderr(2, &["query", url, "AnalogItmType"]).contains("is no type of the specification"));
     assert!(stderr(2, &["query", url, "FolderType", "--where", "a b"]).contains("--where: cannot read"));
+}
+
+#[test]
+fn files_that_exist_are_not_overwritten_without_force() {
+    let server = serve(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mine");
+    let at = file.to_str().unwrap();
+    for command in [
+        &["nodeset", "export", server.url(), "/Objects/2:Plant", "--to", at][..],
+        &["history", server.url(), "ns=2;s=Plant/Boiler/Level", "--svg", at],
+    ] {
+        std::fs::write(&file, "mine").unwrap();
+        let said = stderr(2, command);
+        assert!(said.contains("exists already") && said.contains("--force"), "{said}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
+        run(0, &[command, &["--force"]].concat());
+        assert!(std::fs::read_to_string(&file).unwrap().starts_with('<'));
+    }
 }
 
 #[test]

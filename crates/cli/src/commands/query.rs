@@ -9,6 +9,7 @@ use crate::session::{Session, failure};
 use crate::{resolve, suggestion};
 use clap::Args;
 use serde_json::{Map, Value, json};
+use std::cell::RefCell;
 use taktwerk_client::event_query;
 use taktwerk_lab::table::{Align, Table};
 use taktwerk_schema::ids::reference_type_ids;
@@ -31,7 +32,8 @@ pub(crate) struct QueryArgs {
     kind: String,
 
     /// Show only nodes for which this is true. Fields are paths of BrowseNames from the node, such as 2:Pump/2:Speed, with
-    /// #Attribute behind them if not the value is meant; #Value is the value of the node itself. Operators are =, !=, <, <=,
+    /// #Attribute behind them if not the value is meant; #Value is the value of the node itself, and Value alone a child of
+    /// that name. Operators are =, !=, <, <=,
     /// >, >=, like, between, in, is null, oftype, inview, relatedto, and, or, not.
     #[arg(short, long = "where", value_name = "CONDITION")]
     condition: Option<String>,
@@ -78,6 +80,20 @@ impl std::str::FromStr for Field {
 }
 
 impl Field {
+    /// What to write if an attribute is meant and a child of its name is asked for.
+    fn misread(&self) -> Option<String> {
+        let [name] = self.path.as_slice() else { return None };
+        let of_name = |attribute: &Attribute| attribute.name().eq_ignore_ascii_case(name.name.as_str());
+        let meant = Attribute::all().find(of_name).filter(|_| name.namespace_index == 0)?;
+        (self.attribute == Attribute::VALUE && !self.text.contains('#')).then(|| {
+            format!(
+                "{0} means a child with this BrowseName; for the attribute {1} of the node itself write #{1}",
+                self.text,
+                meant.name()
+            )
+        })
+    }
+
     /// As a condition wants it.
     fn operand(self, kind: &NodeId) -> SimpleAttributeOperand {
         SimpleAttributeOperand {
@@ -108,9 +124,9 @@ impl Field {
 pub(crate) fn run(arguments: &QueryArgs, output: Output) -> Result<(), Failure> {
     let mut session = Session::connect(&arguments.connection)?;
     let kind = kind(&mut session, &arguments.kind)?;
-    let filter = match &arguments.condition {
+    let (filter, fields) = match &arguments.condition {
         Some(text) => condition(text, &kind)?,
-        None => ContentFilter::default(),
+        None => Default::default(),
     };
     let name = Field { text: String::new(), path: Vec::new(), attribute: Attribute::BROWSE_NAME };
     let node_type = NodeTypeDescription {
@@ -136,6 +152,14 @@ pub(crate) fn run(arguments: &QueryArgs, output: Output) -> Result<(), Failure> 
         session.learn_types(Some(value))?;
     }
     let result = print(&session, &arguments.select, &found, output);
+    let selected = arguments.select.iter().enumerate();
+    let without =
+        |at: usize| found.iter().all(|one| matches!(one.values.get(at + 1), None | Some(Variant::Empty)));
+    let empty = selected.filter(|(at, _)| without(*at)).map(|(_, field)| field);
+    let of_condition = fields.iter().filter(|_| found.is_empty());
+    for note in of_condition.chain(empty).filter_map(Field::misread) {
+        tell!("note: {note}");
+    }
     session.close();
     result
 }
@@ -160,10 +184,17 @@ fn kind(session: &mut Session, text: &str) -> Result<NodeId, Failure> {
     }
 }
 
-/// Reads --where.
-fn condition(text: &str, kind: &NodeId) -> Result<ContentFilter, Failure> {
-    let field = |name: &str| name.parse::<Field>().map(|field| field.operand(kind));
-    event_query::parse_with(text, &field).map_err(|error| Failure::Usage(format!("--where: {error}")))
+/// Reads --where: the filter, and the fields in it.
+fn condition(text: &str, kind: &NodeId) -> Result<(ContentFilter, Vec<Field>), Failure> {
+    let fields = RefCell::new(Vec::new());
+    let field = |name: &str| {
+        let field = name.parse::<Field>()?;
+        fields.borrow_mut().push(field.clone());
+        Ok(field.operand(kind))
+    };
+    let filter = event_query::parse_with(text, &field);
+    let filter = filter.map_err(|error| Failure::Usage(format!("--where: {error}")))?;
+    Ok((filter, fields.into_inner()))
 }
 
 /// All data sets, over several responses, up to a number.
@@ -271,9 +302,24 @@ mod tests {
     }
 
     #[test]
+    fn an_attribute_that_is_written_as_a_child_is_noticed() {
+        let notes = |text: &str| -> Vec<String> {
+            let (_, fields) = condition(text, &NodeId::numeric(0, 61)).unwrap();
+            fields.iter().filter_map(Field::misread).collect()
+        };
+        assert_eq!(
+            notes("value > 200"),
+            [
+                "value means a child with this BrowseName; for the attribute Value of the node itself write #Value"
+            ]
+        );
+        assert_eq!(notes("#Value > 200 and EURange is not null and 2:Value = 1 and A/Value = 2"), [""; 0]);
+    }
+
+    #[test]
     fn a_condition_says_what_is_wrong_with_it() {
         let kind = NodeId::numeric(0, 61);
-        assert_eq!(condition("2:Speed > 1 and #BrowseName != '2:x'", &kind).unwrap().elements.len(), 4);
+        assert_eq!(condition("2:Speed > 1 and #BrowseName != '2:x'", &kind).unwrap().0.elements.len(), 4);
         let error = condition("2:Speed > 1 and a#b = 1", &kind).unwrap_err().to_string();
         assert!(error.contains("--where: cannot read the condition at character 17"), "{error}");
     }

@@ -5,11 +5,14 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // a test fails by panicking, and says how far it has got
 
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use taktwerk::client::{Item, ReconnectPolicy, Subscription, Update};
 use taktwerk::{Client, NodeId, Variant};
@@ -129,6 +132,81 @@ async fn catch_up(subscription: &mut Subscription, book: &mut Book) {
         }
         assert!(Instant::now() < end, "only {news} of {MONITORED} signals go on; {:?}", book.lost.first());
     }
+}
+
+/// Reads lines of JSON until one is what is looked for.
+fn until(lines: &Receiver<String>, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+    let end = Instant::now() + Duration::from_secs(60);
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        let line = lines.recv_timeout(left).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let line: Value = serde_json::from_str(&line).unwrap();
+        if is_it(&line) {
+            return line;
+        }
+    }
+}
+
+#[test]
+fn watch_goes_on_with_what_a_restarted_server_has_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("subscriptions.db");
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let url = format!("127.0.0.1:{port}");
+    let server = Server::start(&file, port);
+    let mut watch = Command::new(BINARY)
+        .args(["watch", &url, "ns=1;i=100000", "--policy", "None", "--json", "--durable", "1"])
+        .args(["--queue", "20000", "--sampling", "0", "-I", "50"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (tell, lines) = channel();
+    let output = BufReader::new(watch.stdout.take().unwrap());
+    std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| tell.send(line)));
+    let is = |name: &'static str| move |line: &Value| line["Event"] == name;
+    assert_eq!(until(&lines, "durable", is("Durable"))["RevisedLifetimeInHours"], 1);
+    let number = |line: &Value| line["Value"]["Value"].as_f64().or_else(|| line["Value"].as_f64());
+    until(&lines, "values", |line| number(line).is_some_and(|value| value > 20.0));
+    server.kill();
+    until(&lines, "the break is told", is("ConnectionLost"));
+    let _server = Server::start(&file, port);
+    // In the old session or in a new one: the subscription is the same.
+    until(&lines, "it is kept", |line| {
+        assert_ne!(line["Event"], "Recreating");
+        line["Event"] == "Kept" || line["Event"] == "Transferred"
+    });
+    // The signal begins anew with the server, and what came before the client did was kept.
+    let resumed = until(&lines, "what was kept is counted", is("Resumed"));
+    assert!(resumed["Values"].as_u64().unwrap() > 0, "{resumed}");
+    until(&lines, "it goes on", |line| number(line).is_some_and(|value| value > 20.0));
+    kill_process(Pid::from_child(&watch), Signal::INT).unwrap();
+    assert_eq!(watch.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+fn watch_says_that_a_server_has_no_durable_subscriptions() {
+    let server = taktwerk_lab::program::Program::new(BINARY)
+        .args([
+            "serve",
+            "--port",
+            "0",
+            "--policy",
+            "None",
+            "--no-plant",
+            "--signals",
+            "1",
+            "--exit-with-stdin",
+        ])
+        .serve(Duration::from_secs(60))
+        .unwrap();
+    let output = Command::new(BINARY)
+        .args(["watch", server.url(), "ns=1;i=100000", "--policy", "None", "--durable", "1"])
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{told}");
+    assert!(told.contains("SetSubscriptionDurable: Bad") && told.contains("serve --durable FILE"), "{told}");
 }
 
 #[test]

@@ -1,4 +1,6 @@
-//! `taktwerk watch`: subscribes and prints changes as they come.
+//! `taktwerk watch`: subscribes and prints changes as they come; with --durable also those of a time without connection.
+
+mod durable;
 
 use crate::attribute::Attribute;
 use crate::connection::ConnectionArgs;
@@ -9,6 +11,7 @@ use crate::output::{self, Output};
 use crate::session::{self, Session};
 use crate::{resolve, span};
 use clap::Args;
+use durable::Kept;
 use serde_json::json;
 use std::time::Duration;
 use taktwerk_client::{Delivery, Event, SubscriptionEvent, SubscriptionParams};
@@ -41,6 +44,11 @@ pub(crate) struct WatchArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     queue: u32,
 
+    /// Make the subscription durable for this many hours: reconnect when the connection is lost, also after a restart of
+    /// the server, and print what changed meanwhile, as far as --queue has room. 0 asks for as long as the server allows.
+    #[arg(long, value_name = "HOURS")]
+    durable: Option<u32>,
+
     /// Report only changes larger than this.
     #[arg(long, value_name = "DELTA")]
     deadband: Option<f64>,
@@ -69,7 +77,10 @@ fn millis(span: Duration) -> f64 {
 
 /// Subscribes and prints until enough has come or the user ends it.
 pub(crate) fn run(arguments: &WatchArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
-    let mut session = Session::connect(&arguments.connection)?;
+    let mut session = match arguments.durable {
+        None => Session::connect(&arguments.connection)?,
+        Some(_) => Session::connect_for_good(&arguments.connection)?,
+    };
     let mut watched = Vec::new();
     for operand in &arguments.nodes {
         let attribute = operand.attribute.unwrap_or(Attribute::VALUE);
@@ -79,7 +90,8 @@ pub(crate) fn run(arguments: &WatchArgs, output: Output, interrupt: &Interrupt) 
                 .map(|node| Watched { node, attribute }),
         );
     }
-    subscribe(&mut session, arguments, &watched)?;
+    subscribe(&mut session, arguments, &watched, output)?;
+    let mut kept = Kept::default();
     let end = arguments.duration.map(|span| monotonic() + span);
     let mut left = arguments.count.unwrap_or(u64::MAX);
     let mut refused = Vec::new();
@@ -91,9 +103,14 @@ pub(crate) fn run(arguments: &WatchArgs, output: Output, interrupt: &Interrupt) 
         let until = end.map_or(now + LOOK, |end| end.min(now + LOOK));
         match session.client().wait(until) {
             Some(Delivery::DataChanges { values, .. }) => {
+                kept.count(values.iter().map(|(_, value)| value), output)?;
                 for (handle, value) in values {
                     let Some(item) = watched.get(handle as usize) else { continue };
-                    session.learn_types(value.value.as_ref())?;
+                    match session.learn_types(value.value.as_ref()) {
+                        // The connection may be lost in this moment: the value is printed all the same.
+                        Err(_) if arguments.durable.is_some() => {}
+                        learnt => learnt?,
+                    }
                     print(&session, item, &value, output)?;
                     left -= 1;
                     if left == 0 {
@@ -101,7 +118,10 @@ pub(crate) fn run(arguments: &WatchArgs, output: Output, interrupt: &Interrupt) 
                     }
                 }
             }
-            Some(Delivery::Event(event)) => on_event(event, arguments, &watched, &mut refused, output)?,
+            Some(Delivery::Event(event)) => {
+                kept.on_event(&event, output)?;
+                on_event(event, arguments, &watched, &mut refused, output)?;
+            }
             Some(Delivery::Response(..) | Delivery::Events { .. }) | None => {}
         }
         if refused.len() == watched.len() {
@@ -122,7 +142,12 @@ pub(crate) fn run(arguments: &WatchArgs, output: Output, interrupt: &Interrupt) 
     }
 }
 
-fn subscribe(session: &mut Session, arguments: &WatchArgs, watched: &[Watched]) -> Result<(), Failure> {
+fn subscribe(
+    session: &mut Session,
+    arguments: &WatchArgs,
+    watched: &[Watched],
+    output: Output,
+) -> Result<(), Failure> {
     let filter = arguments.deadband.map_or(ExtensionObject::NULL, |deadband_value| {
         ExtensionObject::new(&DataChangeFilter {
             trigger: DataChangeTrigger::STATUS_VALUE,
@@ -152,6 +177,15 @@ fn subscribe(session: &mut Session, arguments: &WatchArgs, watched: &[Watched]) 
     let items: Vec<_> = items.collect();
     let core = session.client().core();
     let handle = core.create_subscription(params, monotonic());
+    if let Some(hours) = arguments.durable {
+        // A subscription that has items already cannot become durable.
+        let created = durable::created(session)?;
+        if let Event::Subscription(_, SubscriptionEvent::Created { subscription_id, .. }) = created {
+            durable::request(session, subscription_id, hours, arguments.queue, output)?;
+        }
+        on_event(created, arguments, watched, &mut Vec::new(), output)?;
+    }
+    let core = session.client().core();
     core.add_items(handle, items, monotonic()).map_err(|error| Failure::Usage(error.to_string()))
 }
 

@@ -4,11 +4,13 @@
 //! configured Bad_NoCommunication (Part 8 §6.3). Both timestamps then say when that was found out.
 //!
 //! - `reading`: what a source says of a tag; `held`: a tag with its variable; `budget`: how many values may be stored;
-//! - `writes`: what clients write; `watching`: connections that come and go, and values that do not come.
+//! - `writes`: what clients write; `watching`: connections that come and go, and values that do not come; `telling`: which
+//!   errors are logged.
 
 mod budget;
 mod held;
 mod reading;
+mod telling;
 mod watching;
 mod writes;
 
@@ -30,6 +32,7 @@ use taktwerk::BuildError;
 use taktwerk_net::clock::wall;
 use taktwerk_server::space::{NodeError, VariableHandle};
 use taktwerk_types::{BuiltInType, NodeId, StatusCode, Variant};
+use telling::Telling;
 use tokio::sync::{Notify, mpsc};
 use watching::Down;
 
@@ -44,6 +47,7 @@ struct Shared {
     held: Mutex<Vec<Held>>,
     budget: Mutex<Budget>,
     down: Mutex<Down>,
+    telling: Mutex<Telling>,
     /// Told when the first reading begins to wait.
     begins_to_wait: Notify,
     writes: mpsc::Sender<Write>,
@@ -84,6 +88,7 @@ impl Feed {
             held: Mutex::default(),
             budget: Mutex::new(budget),
             down: Mutex::default(),
+            telling: Mutex::default(),
             begins_to_wait: Notify::new(),
             writes,
         }));

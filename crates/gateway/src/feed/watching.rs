@@ -10,6 +10,11 @@ use std::sync::Arc;
 use std::time::Instant;
 use taktwerk_net::clock::wall;
 
+/// The target of errors of sources that go on. Programs that print seldom need not limit it: [`Telling`] does.
+///
+/// [`Telling`]: super::telling::Telling
+const ERRORS: &str = "taktwerk::source";
+
 /// Times without a connection. Connections that give no answer do not end them: values of a device that only connects
 /// again and again are lost as those of one that is gone.
 #[derive(Debug, Default)]
@@ -44,9 +49,18 @@ impl Feed {
         self.0.statistics.connected();
     }
 
-    /// Something has failed, and the source goes on.
+    /// Something has failed, and the source goes on. It is counted and logged, unless the log has it already.
     pub fn failed(&self, fault: &Fault) {
-        self.0.statistics.failed(&fault.to_string());
+        let error = fault.to_string();
+        self.0.statistics.failed(&error);
+        let Some(before) = lock(&self.0.telling).tell(&error, Instant::now()) else { return };
+        let source = self.0.settings.name.as_str();
+        match before {
+            0 => tracing::warn!(target: ERRORS, source, error, "an error of a source that goes on"),
+            not_logged => {
+                tracing::warn!(target: ERRORS, source, error, not_logged, "an error of a source that goes on")
+            }
+        }
     }
 
     /// The connection has failed, and another one is made at once. Values stay as they are meanwhile, unless that takes
@@ -101,7 +115,8 @@ impl Feed {
     pub fn disconnected(&self, fault: &Fault) {
         self.go_down();
         self.0.statistics.disconnected();
-        self.failed(fault);
+        // Whoever tries again logs it.
+        self.0.statistics.failed(&fault.to_string());
         self.watch();
     }
 

@@ -228,7 +228,6 @@ impl Line<'_> {
                     format!("{}, unit {unit}", self.modbus.way.target()),
                     format!("write of {}:{first}: {exception}", point.table.name()),
                 );
-                tracing::warn!(source = self.feed.settings().name, %fault, "a write has failed");
                 self.feed.failed(&fault);
             }
             Err(fault) => {

@@ -116,6 +116,7 @@ pub(super) async fn subtree(
     let mut methods: Vec<Method> = Vec::new();
     let mut objects = vec![Object { node: root.clone(), path: Vec::new(), nature: Nature::default() }];
     let mut visited: HashSet<NodeId> = HashSet::from([root.clone()]);
+    let mut paths: HashSet<Vec<String>> = HashSet::new();
     // The variable above, for properties; the path.
     let mut level: Vec<(NodeId, Option<usize>, Vec<String>)> = vec![(root, None, Vec::new())];
     let mut is_cut = false;
@@ -161,13 +162,13 @@ pub(super) async fn subtree(
                         is_cut = true;
                         continue;
                     }
-                    let mut path = path.clone();
-                    path.push(name);
+                    let path = free(&paths, path, name, &node);
                     // A path is as long as the server makes it.
                     if !budget.take(path.iter().map(|name| name.len() + 24).sum()) {
                         continue;
                     }
                     visited.insert(node.clone());
+                    paths.insert(path.clone());
                     match reference.node_class {
                         NodeClass::OBJECT => {
                             objects.push(Object { node: node.clone(), path: path.clone(), nature });
@@ -268,6 +269,20 @@ fn arguments(value: DataValue) -> Option<Vec<Argument>> {
         Some(Variant::Empty) | None => Some(Vec::new()),
         _ => None,
     }
+}
+
+/// The path of a node below another one. If a sibling has its name, the identifier is behind it: two alarms of one object, or names
+/// of two namespaces.
+fn free(paths: &HashSet<Vec<String>>, above: &[String], name: String, node: &NodeId) -> Vec<String> {
+    let mut path = above.to_vec();
+    path.push(name);
+    if paths.contains(&path) {
+        let written = node.to_string();
+        let identifier = written.rsplit_once(';').map_or(&*written, |(_, identifier)| identifier);
+        let name = path.pop().unwrap_or_default();
+        path.push(name_of(&format!("{name} ({identifier})")));
+    }
+    path
 }
 
 /// A name that can stand in a path.

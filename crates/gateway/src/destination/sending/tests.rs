@@ -28,6 +28,7 @@ fn settings(queue: &Path) -> DestinationSettings {
     DestinationSettings {
         name: "d".to_owned(),
         include: Vec::new(),
+        tags_line: 0,
         exclude: Vec::new(),
         nodes: Vec::new(),
         nodes_every: Duration::from_secs(1),

@@ -116,7 +116,8 @@ fn check(path: &Path, output: Output) -> Result<(), Failure> {
     let users = users(&file)?;
     for nodeset in &config.server.nodesets {
         let nodeset = file.resolve(nodeset);
-        if !nodeset.is_file() {
+        // A directory stands for the files in it.
+        if !nodeset.exists() {
             return Err(Failure::Usage(format!(
                 "{}: there is no file {}",
                 path.display(),

@@ -94,6 +94,14 @@ fn what_names_nothing_is_refused_with_line_key_and_suggestion() {
         let output = run(&[&command[..], &[&file]].concat());
         assert_eq!(output.status.code(), Some(0), "{}", told(&output));
     }
+    // A directory of NodeSets is fine too, one that is missing is not.
+    std::fs::create_dir(folder.path().join("sets")).unwrap();
+    for (name, code) in [("sets", 0), ("stes", 2)] {
+        let text = BASE.replacen("[security]", &format!("nodesets = [\"{name}\"]\n[security]"), 1);
+        let file = write(folder.path(), "server.toml", &text);
+        let output = run(&["config", "check", &file]);
+        assert_eq!(output.status.code(), Some(code), "{}", told(&output));
+    }
     let files = ["history.db", "d.queue.db", "pki", "f"];
     assert!(files.iter().all(|name| !folder.path().join(name).exists()), "a check writes nothing");
 }

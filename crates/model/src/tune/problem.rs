@@ -708,7 +708,7 @@ publish_requests = [1, 2]
             ("from = 5, to = 250", "from = 250, to = 5", ["p.toml:27: tune.search.publishing_ms", "empty"]),
             ("[1, 2]", "[]", ["p.toml:28: tune.search.publish_requests", "list is empty"]),
             ("[1, 2]", "[1, 2]\nthreads = 0", ["p.toml:29: tune.search.threads", "1 to 1024"]),
-            ("[1, 2]", "\"x\"", ["p.toml", "line 28"]),
+            ("[1, 2]", "\"x\"", ["p.toml:28: tune.search.publish_requests", "a whole number"]),
             ("[1, 2]", "[1, 2]\nspeed = 3", ["p.toml", "speed"]),
         ] {
             let error = with(from, to);

@@ -1,5 +1,7 @@
 //! A gateway as its file describes it.
 
+pub mod references;
+
 use crate::adapter::calculation::Calculation;
 #[cfg(feature = "can")]
 use crate::adapter::can::Can;
@@ -31,7 +33,6 @@ use crate::destination::settings::DestinationSettings;
 use crate::destination::sparkplug::SparkplugSink;
 use crate::fields::{Fields, Mistake, Sections, Setting};
 use crate::lease::LeaseConfig;
-use crate::references;
 use crate::settings::SourceSettings;
 use crate::source::{Adapter, Placement};
 use crate::table;

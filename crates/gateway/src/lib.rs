@@ -47,7 +47,6 @@ pub mod offer;
 pub mod opcua;
 mod pause;
 pub mod plant;
-pub mod references;
 pub mod review;
 pub mod roles;
 pub mod serial;

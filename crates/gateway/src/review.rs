@@ -5,10 +5,9 @@
 //! [`Adapter::review`]: crate::source::Adapter::review
 //! [`Sink::review`]: crate::destination::Sink::review
 
-use crate::configuration::{GatewayConfig, SourceConfig, TagConfig};
+use crate::configuration::{GatewayConfig, SourceConfig, TagConfig, references};
 use crate::destination::Concern;
 use crate::fields::Mistake;
-use crate::references;
 use crate::source::Placement;
 use core::time::Duration;
 use std::collections::HashMap;

@@ -27,7 +27,8 @@ mod imp {
     use super::{ConfigFile, Failure, RunningServer, Server};
     use crate::serve::profile::Others;
     use crate::serve::reference::References;
-    use taktwerk_gateway::{Gateway, GatewayConfig, GatewayError, PreparedGateway, references};
+    use taktwerk_gateway::configuration::references;
+    use taktwerk_gateway::{Gateway, GatewayConfig, GatewayError, PreparedGateway};
     use taktwerk_types::ExpandedNodeId;
 
     /// Nodes whose sources are not asked yet.

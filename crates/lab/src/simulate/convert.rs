@@ -336,8 +336,7 @@ pub(super) fn of_tune(
     sets: &[String],
 ) -> Result<Parts, StudyError> {
     let options = Options { sets: sets.to_vec(), ..Options::default() };
-    let problem = Problem::parse(text, file, &options)
-        .map_err(|error| StudyError::Value { place: "the plant".to_owned(), problem: error.to_string() })?;
+    let problem = Problem::parse(text, file, &options)?;
     let space = &problem.space;
     let intervals = match (space.is_range, space.publishing_ms.as_slice()) {
         (true, &[from, to]) => {

@@ -4,6 +4,7 @@ use super::{capacity, convert, figures, spec};
 use crate::scenario::{CpuCondition, Threshold, key_of_threshold};
 use taktwerk_model::host::HostProfile;
 use taktwerk_model::tune::document::{Document, DocumentError};
+use taktwerk_model::tune::problem::ProblemError;
 use taktwerk_sim::scenario::Scenario;
 
 /// The parts of the simulator's own files.
@@ -41,6 +42,9 @@ pub enum StudyError {
     /// It cannot be read.
     #[error("{0}")]
     Document(#[from] DocumentError),
+    /// It is a plant of `taktwerk tune` with a mistake.
+    #[error("{0}")]
+    Plant(#[from] ProblemError),
     /// A value makes no sense.
     #[error("{place}: {problem}")]
     Value {

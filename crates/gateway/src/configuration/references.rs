@@ -1,7 +1,7 @@
 //! What one part of a configuration names of another: tags in expressions and destinations, variables in the fields of
 //! destinations. What names nothing is a mistake: it would give Bad values, or none at all.
 
-use crate::configuration::{GatewayConfig, TagConfig};
+use super::{GatewayConfig, TagConfig};
 use crate::fields::Mistake;
 use crate::source::Placement;
 use std::collections::BTreeSet;

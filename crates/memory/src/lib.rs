@@ -31,10 +31,6 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-/// Bytes from which on a piece of memory has pages of its own.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-const OWN_PAGES: libc::c_int = 1 << 20;
-
 /// How often is looked.
 const PERIOD: Duration = Duration::from_secs(5);
 
@@ -50,19 +46,15 @@ pub fn give_back() -> bool {
     false
 }
 
-/// No call takes long because of many others before it. Small pieces that are freed are joined with their free neighbours at once:
-/// glibc otherwise keeps them in lists of their own and joins all of them when somebody asks for a kilobyte; after many small events
-/// that took 1 to 3 ms in one turn of a server, measured by `alarm_storm`. And pieces of a megabyte or more always have pages of their own,
-/// which are not copied when a list grows: glibc otherwise gives that up for pieces as large as one that was freed, and a list of
-/// 30 MB took milliseconds to grow. Returns whether this has an effect; always `false` where the C library is not glibc.
+/// Small pieces that are freed are joined with their free neighbours at once. glibc otherwise keeps them in lists of their own
+/// and joins all of them when somebody asks for a kilobyte: after many small events that took 1 to 3 ms in one turn of a server,
+/// measured by `alarm_storm`. Returns whether this has an effect; always `false` where the C library is not glibc.
 #[allow(unsafe_code)]
 pub fn free_evenly() -> bool {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
-        // SAFETY: it has no conditions; both values are in the range of their parameters.
-        unsafe {
-            libc::mallopt(libc::M_MXFAST, 0) == 1 && libc::mallopt(libc::M_MMAP_THRESHOLD, OWN_PAGES) == 1
-        }
+        // SAFETY: it has no conditions; 0 is in the range of the parameter.
+        unsafe { libc::mallopt(libc::M_MXFAST, 0) == 1 }
     }
     #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
     false

@@ -168,17 +168,18 @@ async fn tags_are_calculated_from_others_and_recordings_are_played() {
          [[tag]]\nsource = \"s\"\nname = \"x\"\npath = \"Line 1\"\nsignal = \"constant\"\nvalue = 20.0\naccess = \"read-write\"\n\
          [[source]]\nname = \"c\"\ntype = \"calculation\"\ninterval = \"50 ms\"\n\
          [[tag]]\nsource = \"c\"\nname = \"F\"\nexpression = \"{{Line 1/x}} * 1.8 + 32\"\n\
-         [[tag]]\nsource = \"c\"\nname = \"Hot\"\ntype = \"Boolean\"\nexpression = \"{{c/F}} > 100\"\n\
-         [[tag]]\nsource = \"c\"\nname = \"No\"\nexpression = \"{{Line 2/x}} + 1\"\n",
+         [[tag]]\nsource = \"c\"\nname = \"Hot\"\ntype = \"Boolean\"\nexpression = \"{{c/F}} > 100\"\n",
         file.display().to_string()
     );
+    let wrong = format!("{text}[[tag]]\nsource = \"c\"\nname = \"No\"\nexpression = \"{{Line 2/x}} + 1\"\n");
+    let refused = taktwerk_gateway::GatewayConfig::parse(std::path::Path::new("g.toml"), &wrong).map(drop);
+    assert!(format!("{refused:?}").contains("there is no tag {Line 2/x}"), "{refused:?}");
     let stand = Stand::new(&text).await;
     stand.value("c/F", 68.0).await;
     stand.value("c/Hot", false).await;
     stand.write("Line 1/x", 50.0).await.unwrap();
     stand.value("c/F", 122.0).await;
     stand.value("c/Hot", true).await;
-    stand.until("c/No", |value| value.status() == StatusCode::BAD_CONFIGURATION_ERROR).await;
     stand.until("r/A", |value| value.status() == StatusCode::BAD_TYPE_MISMATCH).await;
     stand.value("r/b", true).await;
     assert_eq!(stand.source("r").statistics.requests, 4);

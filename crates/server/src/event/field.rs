@@ -84,17 +84,19 @@ impl HeapSize for FieldName {
     }
 }
 
-/// FNV-1a over the path. It only has to tell the fields of one event apart.
+/// A hash of the path. It only has to tell the fields of one event apart.
 pub(crate) fn hash(path: &[QualifiedName]) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325u64;
-    let mut add = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-    for name in path {
-        name.namespace_index.to_le_bytes().into_iter().for_each(&mut add);
-        name.name.as_str().bytes().for_each(&mut add);
+    fnv1a(path.iter().flat_map(|name| {
+        let index = name.namespace_index.to_le_bytes().into_iter();
         // Not part of any text in UTF-8.
-        add(0xff);
-    }
-    hash
+        index.chain(name.name.as_str().bytes()).chain([0xff])
+    }))
+}
+
+/// FNV-1a, which is the same in every version.
+pub(super) fn fnv1a(bytes: impl IntoIterator<Item = u8>) -> u64 {
+    let add = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, add)
 }
 
 macro_rules! standard {

@@ -1,13 +1,12 @@
 //! One event: its fields, and where it can be seen.
 
-use super::field::FieldName;
+use super::field::{FieldName, fnv1a};
 use crate::account::{HeapSize, allocation};
 use crate::history::StoredEvent;
 use crate::node_ix::NodeIx;
 use smallvec::SmallVec;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use taktwerk_schema::ids::object_type_ids;
-use taktwerk_types::{ByteString, LocalizedText, NodeId, UaString, UtcTime, Variant};
+use taktwerk_types::{ByteString, Encode, LocalizedText, NodeId, UaString, UtcTime, Variant};
 
 /// Highest severity (Part 5 §6.4.2).
 pub const SEVERITY_MAX: u16 = 1000;
@@ -202,14 +201,14 @@ impl Event {
         self.condition.as_ref()
     }
 
+    /// It is the same in every version: durable subscriptions write it down.
     fn key_of_condition(&self) -> Option<u64> {
-        let condition = self.condition.as_ref()?;
-        let mut hasher = DefaultHasher::new();
-        condition.hash(&mut hasher);
+        let mut bytes = Vec::new();
+        self.condition.as_ref()?.encode(&mut bytes);
         if let Some(Variant::NodeId(branch)) = self.get(&FieldName::branch_id()) {
-            branch.hash(&mut hasher);
+            branch.encode(&mut bytes);
         }
-        Some(hasher.finish())
+        Some(fnv1a(bytes))
     }
 
     /// A number that stands for the condition and its branch; `None` if it is no notification of a condition.
@@ -298,6 +297,19 @@ impl HeapSize for Event {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_key_of_a_condition_stays_the_same_in_every_version() {
+        let event = |condition: Option<NodeId>, branch: NodeId| {
+            let mut new = NewEvent::new(NodeId::numeric(0, 2915), NodeId::NULL).field("BranchId", branch);
+            new.condition = condition;
+            Event::new(new, Placed::default(), || ByteString::from(vec![1]), UtcTime::NULL).condition_key()
+        };
+        let condition = || Some(NodeId::string(2, "Boiler/Level"));
+        assert_eq!(event(None, NodeId::NULL), None);
+        assert_eq!(event(condition(), NodeId::NULL), Some(5_133_441_598_628_053_300));
+        assert_ne!(event(condition(), NodeId::numeric(1, 7)), Some(5_133_441_598_628_053_300));
+    }
 
     #[test]
     fn what_is_not_set_has_its_standard_value() {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::latency::Summary;
 use std::collections::BTreeSet;
+use taktwerk_explain::nearest;
 
 /// Members whose names documents choose themselves, or that say what was asked for.
 const OPEN: [&str; 6] =
@@ -20,8 +21,7 @@ pub fn unknown_figure(name: &str) -> Option<String> {
         return None;
     }
     let likely = Figure::all().map(Figure::name);
-    let meant = crate::suggestion::nearest(name, likely)
-        .or_else(|| crate::suggestion::nearest(name, known.iter().map(String::as_str)));
+    let meant = nearest(name, likely).or_else(|| nearest(name, known.iter().map(String::as_str)));
     let hint = match meant {
         Some(near) => format!("did you mean {near:?}?"),
         None => "`taktwerk bench … --json` shows all; often used are server.cpu_percent, per_second, \

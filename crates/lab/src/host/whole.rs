@@ -333,11 +333,18 @@ fn search(
     above: &dyn Fn(&BTreeMap<String, f64>) -> f64,
     set: &dyn Fn(&mut BTreeMap<String, f64>, f64),
 ) {
-    // In both places it has to be above what it is in either.
-    let of = |place: Place, profile: &mut HostProfile| prices(profile, place).map(|costs| above(costs));
-    let [own, behind] =
-        [place, if place == Place::Both { Place::Emulated } else { place }].map(|place| of(place, profile));
-    let (server_above, client_above) = (own[0].max(behind[0]), own[1].max(behind[1]));
+    // A price of both places lies above what it has to in either.
+    let places: &[Place] = if place == Place::Both {
+        &[Place::Loopback, Place::Emulated]
+    } else {
+        core::slice::from_ref(&place)
+    };
+    let (mut server_above, mut client_above) = (0.0f64, 0.0f64);
+    for one in places {
+        let [server, client] = prices(profile, *one);
+        server_above = server_above.max(above(server));
+        client_above = client_above.max(above(client));
+    }
     // What is simulated by what was measured, the mean over the loads.
     let simulated = |value: f64| {
         let mut changed = profile.clone();

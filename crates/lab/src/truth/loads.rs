@@ -108,7 +108,7 @@ mod tests {
             }
         }
         assert_eq!(left_out, ["subscription of 10000 items: more than ppp-2m can carry"]);
-        // Unattended in less than five minutes, with the calibration.
+        // Without the loads that calibrate.
         let seconds = crate::scenario::seconds(&all);
         assert!(seconds < 210.0, "{seconds}");
         let slow = all.iter().find(|one| one.items == Some(1_000) && one.link.as_deref() == Some("ppp-2m"));

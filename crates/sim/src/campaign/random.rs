@@ -329,19 +329,12 @@ mod tests {
 
     #[test]
     fn what_waits_at_the_end_can_be_sent_in_time() {
-        // Found by the campaign: one value in a message, 600 values that waited, 200 ms for each.
-        // And one connection for more than its window carries.
+        // Found by the campaign: one value in a message, 600 values that waited, 200 ms for each. And one connection for more than
+        // its window carries.
         for seed in [1_020_709, 1_027_686, 1_032_625, 1_069_289, 1_072_740, 1_077_758, 1_082_771] {
-            let script = script(seed);
-            for clients in &script.clients {
-                let Load::Subscribe(it) = &clients.load else { continue };
-                let Some(link) = clients.link.and_then(|at| script.links.get(at)) else { continue };
-                let values = values_per_s(&script.servers[clients.server]) * 7.0;
-                assert!(
-                    it.notifications_max == 0 || it.notifications_max >= notifications_min(link, it, values)
-                );
+            if let Err(broken) = crate::campaign::run(&script(seed), seed) {
+                panic!("seed {seed}: {broken}");
             }
-            assert!(crate::campaign::run(&script, seed).is_ok(), "seed {seed}");
         }
     }
 

@@ -41,6 +41,7 @@ mod names;
 pub(crate) mod node;
 pub(crate) mod nodes;
 pub(crate) mod page;
+mod places;
 mod rights;
 pub(crate) mod role_set;
 pub(crate) mod semantics;

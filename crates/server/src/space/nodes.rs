@@ -10,6 +10,7 @@ pub(crate) use values::ValueAt;
 use super::error::NodeError;
 use super::node::{INDEX_MAX, Node, NodeKind, PackedReference, VariableExtra, VariableNode};
 use super::page::Page;
+use super::places::Places;
 use super::spread::Spread;
 use super::store::SlotStore;
 use super::view::{NodeView, is_builtin_method};
@@ -37,7 +38,7 @@ pub(crate) struct Nodes {
     pub(super) hasher: DefaultHashBuilder,
     /// Indexes into `nodes`, hashed by NodeId.
     table: Spread<u32>,
-    nodes: Vec<Option<Node>>,
+    nodes: Places<Option<Node>>,
     /// Indexes of nodes that are gone, each with the generation of its next one.
     free: Vec<NodeIx>,
     /// References from static nodes to others.
@@ -78,7 +79,7 @@ impl Nodes {
         let mut nodes = Self {
             hasher: DefaultHashBuilder::default(),
             table: Spread::default(),
-            nodes: Vec::new(),
+            nodes: Places::default(),
             free: Vec::new(),
             ns0_references: BTreeMap::new(),
             stale: stale::Stale::default(),
@@ -497,6 +498,6 @@ fn hash(hasher: &DefaultHashBuilder, id: NodeIdRef<'_>) -> u64 {
     }
 }
 
-fn rehash(hasher: &DefaultHashBuilder, nodes: &[Option<Node>], at: u32) -> u64 {
+fn rehash(hasher: &DefaultHashBuilder, nodes: &Places<Option<Node>>, at: u32) -> u64 {
     nodes.get(at as usize).and_then(Option::as_ref).map_or(0, |node| hash(hasher, node.id_ref()))
 }

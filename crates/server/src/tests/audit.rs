@@ -1,14 +1,13 @@
 //! What the audit says, and what it never says.
 
 use super::attribute::{add, variable};
+use super::method::add_method;
 use super::*;
 use crate::audit::{AuditAction, AuditConfig, AuditRecord};
 use crate::callback::{CallContext, MethodCall, MethodHandler, MethodResult, WriteCall, WriteHandler};
-use crate::space::NodeSpec;
-use crate::space::build::Under;
 use schema::{CallMethodRequest, CallRequest, WriteRequest, WriteValue};
-use taktwerk_schema::ids::{object_ids, reference_type_ids};
-use taktwerk_types::{BuiltInType, DataValue, QualifiedName, Variant};
+use taktwerk_schema::ids::object_ids;
+use taktwerk_types::{BuiltInType, DataValue, Variant};
 
 /// Nothing that the server keeps of a request may contain this.
 pub(super) const CANARY: &str = "canary-7f3a";
@@ -91,13 +90,7 @@ fn calls_are_noted_with_their_results_whenever_those_come() {
     let quick: Arc<dyn MethodHandler> =
         Arc::new(|_: &CallContext, _: Vec<Variant>| -> MethodResult { Ok(Vec::new()) });
     for (number, handler) in [(10, quick), (11, Arc::new(Slow))] {
-        let spec = NodeSpec::method(NodeId::numeric(1, number), QualifiedName::new(1, "m"), Some(handler));
-        let under = Under {
-            parent: &object_ids::OBJECTS_FOLDER.into(),
-            reference_type: &reference_type_ids::HAS_COMPONENT.into(),
-            type_definition: None,
-        };
-        server.space.add_node(spec, under, server.now.utc).unwrap();
+        add_method(&server, number, handler, 0);
     }
     let mut client = server.session();
     taken(&mut server);

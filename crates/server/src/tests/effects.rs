@@ -1,21 +1,20 @@
 //! Effects of requests that are given up: they count for their client until they are done, and do not begin any more.
 
 use super::attribute::{add, variable};
+use super::method::add_method;
 use super::session::login;
 use super::*;
 use crate::callback::{CallContext, MethodCall, MethodHandler, SourceRead, ValueSource};
 use crate::callback::{WriteCall, WriteHandler};
 use crate::config::UserTokenConfig;
-use crate::space::NodeSpec;
-use crate::space::build::Under;
 use core::net::IpAddr;
 use core::sync::atomic::{AtomicU32, Ordering};
-use schema::ids::{object_ids, reference_type_ids};
+use schema::ids::object_ids;
 use schema::{
     CallMethodRequest, CallRequest, CancelRequest, CloseSessionRequest, ReadRequest, ReadValueId,
     WriteRequest, WriteValue,
 };
-use taktwerk_types::{BuiltInType, DataValue, QualifiedName, Variant};
+use taktwerk_types::{BuiltInType, DataValue, Variant};
 
 const MAX: usize = 8;
 const PER_CONNECTION: usize = 3;
@@ -186,13 +185,7 @@ fn handlers_that_may_block_are_not_asked_without_room() {
     let handler = Arc::new(Begins(Arc::clone(&begun)));
     add(&server, variable(70, BuiltInType::Int32, 1i32));
     server.space.set_write_handler(&NodeId::numeric(1, 70), Arc::clone(&handler) as Arc<_>).unwrap();
-    let spec = NodeSpec::method(NodeId::numeric(1, 71), QualifiedName::new(1, "m"), Some(handler));
-    let under = Under {
-        parent: &object_ids::OBJECTS_FOLDER.into(),
-        reference_type: &reference_type_ids::HAS_COMPONENT.into(),
-        type_definition: None,
-    };
-    server.space.add_node(spec, under, server.now.utc).unwrap();
+    add_method(&server, 71, handler, 0);
     let mut client = server.session();
     let value = WriteValue {
         node_id: NodeId::numeric(1, 70),

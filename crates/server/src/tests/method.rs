@@ -30,7 +30,8 @@ fn sum(context: &CallContext, inputs: Vec<Variant>) -> MethodResult {
     }
 }
 
-fn add_method(server: &Server, number: u32, handler: Arc<dyn MethodHandler>, arguments: usize) {
+/// Adds a Method with the id `ns=1;i=number` below Objects.
+pub(super) fn add_method(server: &Server, number: u32, handler: Arc<dyn MethodHandler>, arguments: usize) {
     let id = NodeId::numeric(1, number);
     let name = QualifiedName::new(1, format!("m{number}"));
     let under = Under {

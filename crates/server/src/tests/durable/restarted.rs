@@ -1,0 +1,109 @@
+//! What the server knows of users and conditions after a restart.
+
+use super::*;
+
+/// The user of a durable subscription had to change the password when the server ended.
+#[test]
+fn what_a_limited_user_may_not_see_stays_so_after_a_restart() {
+    use super::session::{login, with_users};
+    use crate::identity::{Accepted, Credential, IdentityVerifier, Verification};
+    struct Expiring;
+    impl IdentityVerifier for Expiring {
+        fn verify(&self, credential: Credential) -> Verification {
+            let Credential::Password { password, .. } = credential else { return Verification::refused() };
+            let accepted = Accepted::default();
+            let expired = password.expose() == b"old";
+            Verification::Now(Ok(if expired { accepted.changing_password() } else { accepted }))
+        }
+    }
+    let store = Arc::new(Memory::default());
+    let started = || started_with(&store, |_| {}, |config| with_users(config, Arc::new(Expiring)));
+    let mut first = started();
+    let mut client = first.connect();
+    client.create(&mut first).unwrap();
+    let request = login(&mut client, "joe", "new");
+    client.call(&mut first, &request).unwrap();
+    let id = durable(&mut client, &mut first);
+    add_item(&mut client, &mut first, id, 100, 5);
+    assert_eq!(of_item(&next(&mut client, &mut first).notification_message, 5), [(0.0, false)]);
+    let request = login(&mut client, "joe", "old");
+    client.call(&mut first, &request).unwrap();
+    first.set(1.0);
+    first.settle(300);
+    drop(first);
+    let mut second = started();
+    second.settle(300);
+    let now = second.now;
+    let cx = second.shard.context(None, now);
+    let (_, grant) = cx.engine.orphans().remove(0);
+    assert!(grant.is_limited);
+    // Values that come now are not kept for a user who may not see them.
+    second.set(2.0);
+    second.settle(300);
+    let mut client = second.connect();
+    client.create(&mut second).unwrap();
+    let request = login(&mut client, "joe", "new");
+    client.call(&mut second, &request).unwrap();
+    second.set(3.0);
+    assert_eq!(transfer(&mut client, &mut second, id).status_code, StatusCode::GOOD);
+    let mut seen = Vec::new();
+    while seen.last().is_none_or(|(value, _)| *value != 3.0) {
+        let message = next(&mut client, &mut second).notification_message;
+        seen.extend(of_item(&message, 5));
+        assert!(message.sequence_number < 10, "{seen:?}");
+    }
+    assert!(seen.iter().all(|(value, _)| value.is_nan() || *value >= 3.0), "{seen:?}");
+}
+
+/// Filtered Retain (Part 9 §5.5.2) over a restart: the server knows which conditions the client keeps.
+#[test]
+fn conditions_that_leave_a_filter_after_a_restart_are_told_with_retain_false() {
+    use super::alarms::{level, set};
+    use super::events::{events, filter, item, parameters, severity_at_least};
+    let plant = |server: &mut Server, value: f64| {
+        server.space.add_condition(level(1), server.now.utc).unwrap();
+        set(server, 1, value);
+    };
+    let told = |response: &PublishResponse| -> Vec<(Variant, Variant)> {
+        let all = events(response);
+        // Without the one that says that events may be missing.
+        let is_ours = |fields: &&Vec<Variant>| fields[1] != Variant::Empty;
+        let all = all.iter().map(|(_, fields)| fields).filter(is_ours);
+        all.map(|fields| (fields[0].clone(), fields[1].clone())).collect()
+    };
+    let store = Arc::new(Memory::default());
+    let mut first = server(&store);
+    plant(&mut first, 20.0);
+    let mut client = first.session();
+    let id = durable(&mut client, &mut first);
+    let mut filter = filter(&["Severity", "Retain"]);
+    filter.where_clause = severity_at_least(700);
+    create_items(&mut client, &mut first, id, item(object_ids::SERVER.into(), parameters(&filter, 100)));
+    set(&mut first, 1, 96.0);
+    let response = next(&mut client, &mut first);
+    assert_eq!(told(&response), [(800u16.into(), true.into())]);
+    first.settle(300);
+    drop(first);
+    // The log is read, made shorter and read again.
+    for value in [20.0, 85.0] {
+        let mut second = server(&store);
+        plant(&mut second, 20.0);
+        let mut client = second.session();
+        assert_eq!(transfer(&mut client, &mut second, id).status_code, StatusCode::GOOD);
+        set(&mut second, 1, value);
+        let response = next(&mut client, &mut second);
+        if value > 80.0 {
+            assert_eq!(told(&response), [(500u16.into(), false.into())], "the client still keeps it");
+        } else {
+            assert_eq!(told(&response), []);
+        }
+        second.settle(300);
+    }
+    // It was told: there is nothing to be told of again.
+    let mut third = server(&store);
+    plant(&mut third, 20.0);
+    let mut client = third.session();
+    assert_eq!(transfer(&mut client, &mut third, id).status_code, StatusCode::GOOD);
+    set(&mut third, 1, 85.0);
+    assert_eq!(told(&next(&mut client, &mut third)), []);
+}

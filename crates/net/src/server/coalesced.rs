@@ -12,7 +12,7 @@ use std::io;
 use taktwerk_types::Instant;
 
 /// How long a request waits at most, besides what the turn takes that finds it.
-pub(super) const MOMENT: Duration = Duration::from_millis(1);
+pub(super) const MOMENT: Duration = Duration::from_millis(2);
 /// If fewer clients are expected to ask, the next one wakes the shard.
 const EXPECTED_MIN: usize = 4;
 /// If so many are expected when a client asks, it waits with them the next time.

@@ -5,6 +5,7 @@ use crate::account::{HeapSize, allocation};
 use crate::history::StoredEvent;
 use crate::node_ix::NodeIx;
 use smallvec::SmallVec;
+use std::sync::Arc;
 use taktwerk_schema::ids::object_type_ids;
 use taktwerk_types::{ByteString, Encode, LocalizedText, NodeId, UaString, UtcTime, Variant};
 
@@ -128,14 +129,20 @@ pub struct Event {
     condition: Option<NodeId>,
     condition_key: Option<u64>,
     retains: bool,
-    placed: Placed,
+    placed: Arc<Placed>,
     size: usize,
     time: UtcTime,
 }
 
 impl Event {
     /// Puts an event together. `id` and `now` are for what was not set.
-    pub(crate) fn new(new: NewEvent, placed: Placed, id: impl FnOnce() -> ByteString, now: UtcTime) -> Self {
+    pub(crate) fn new(
+        new: NewEvent,
+        placed: impl Into<Arc<Placed>>,
+        id: impl FnOnce() -> ByteString,
+        now: UtcTime,
+    ) -> Self {
+        let placed = placed.into();
         let mut fields = new.fields;
         let time = new.time.unwrap_or(now);
         let source_name = new.source_name.unwrap_or_else(|| placed.source_name.clone());

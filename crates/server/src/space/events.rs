@@ -92,7 +92,7 @@ impl Nodes {
 
     /// What an event of a type from a source needs to know. A source or a type that does not exist is no obstacle: such
     /// an event can be seen at the Server Object.
-    fn place(&self, event_type: &NodeId, source: &NodeId) -> Placed {
+    pub(super) fn place(&self, event_type: &NodeId, source: &NodeId) -> Placed {
         let mut types = SmallVec::new();
         let kind = self.resolve(event_type.as_ref());
         let mut next = kind;
@@ -260,7 +260,7 @@ impl AddressSpace {
     /// An event that is not raised: what a refresh gives to some items only.
     pub(crate) fn shared_event(&self, new: NewEvent, now: UtcTime) -> Arc<Event> {
         let event_id = new.event_id.clone().unwrap_or_else(|| self.events.next_event_id());
-        let placed = self.read().place(&new.event_type, &new.source);
+        let placed = self.event_places.place(&self.read(), &new.event_type, &new.source);
         Arc::new(Event::new(new, placed, || event_id, now))
     }
 
@@ -273,7 +273,7 @@ impl AddressSpace {
     #[cold]
     fn raise_watched(&self, new: NewEvent, now: UtcTime) -> ByteString {
         let event_id = new.event_id.clone().unwrap_or_else(|| self.events.next_event_id());
-        let placed = self.read().place(&new.event_type, &new.source);
+        let placed = self.event_places.place(&self.read(), &new.event_type, &new.source);
         let event = Arc::new(Event::new(new, placed, || event_id.clone(), now));
         self.events.hand_over(&event, |shard| self.slots.wake(shard));
         event_id

@@ -31,6 +31,7 @@ mod decisions;
 mod deletable;
 pub(crate) mod dirty;
 pub(crate) mod error;
+mod event_places;
 pub(crate) mod events;
 pub(crate) mod history;
 pub mod import;
@@ -84,6 +85,8 @@ pub struct AddressSpace {
     sources: Arc<Sources>,
     /// Events on their way to items.
     events: Arc<EventBus>,
+    /// At which nodes they can be seen.
+    event_places: event_places::EventPlaces,
     /// How many threads wait to read the structure.
     waiting: AtomicUsize,
     /// Where history goes, and what is to be recorded.
@@ -133,6 +136,7 @@ impl AddressSpace {
             access_generation,
             sources,
             events,
+            event_places: event_places::EventPlaces::default(),
             waiting,
             history,
             alarms,
@@ -192,7 +196,9 @@ impl AddressSpace {
     }
 
     pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Nodes> {
-        self.nodes.write().unwrap_or_else(std::sync::PoisonError::into_inner)
+        let nodes = self.nodes.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        self.event_places.forget();
+        nodes
     }
 
     /// Goes up with everything that changes what somebody may do.

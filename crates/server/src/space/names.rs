@@ -16,7 +16,7 @@ const REFERENCES_MIN: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     /// Parent to its children, by the hash of their names.
-    parents: BTreeMap<u32, Spread<(u64, NodeIx)>>,
+    parents: BTreeMap<u32, Spread<NodeIx>>,
 }
 
 impl Names {
@@ -26,13 +26,13 @@ impl Names {
 
     fn insert(&mut self, parent: u32, hash: u64, child: NodeIx) {
         if let Some(children) = self.parents.get_mut(&parent) {
-            children.insert_unique(hash, (hash, child), |(hash, _)| *hash);
+            children.insert_unique(hash, child);
         }
     }
 
     fn remove(&mut self, parent: u32, hash: u64, child: NodeIx) {
         if let Some(children) = self.parents.get_mut(&parent) {
-            children.remove(hash, |(_, candidate)| *candidate == child);
+            children.remove(hash, |candidate| *candidate == child);
         }
     }
 
@@ -65,9 +65,7 @@ impl Nodes {
         }
         let hash = self.name_hash(name.namespace_index, name.name.as_str());
         let children = self.names.parents.get(&parent.index)?;
-        let found = children
-            .find(hash, |(_, child)| self.view(*child).is_some_and(|view| view.has_browse_name(name)));
-        found.map(|(_, child)| *child)
+        children.find(hash, |child| self.view(*child).is_some_and(|view| view.has_browse_name(name))).copied()
     }
 
     /// How many references a node has, with those to nodes that are gone.
@@ -87,7 +85,7 @@ impl Nodes {
                 && self.is_subtype(reference.reference_type, hierarchical)
                 && let Some(hash) = self.hash_of_name(reference.target)
             {
-                children.insert_unique(hash, (hash, reference.target), |(hash, _)| *hash);
+                children.insert_unique(hash, reference.target);
             }
             true
         });

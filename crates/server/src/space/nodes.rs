@@ -497,7 +497,3 @@ fn hash(hasher: &DefaultHashBuilder, id: NodeIdRef<'_>) -> u64 {
         }
     }
 }
-
-fn rehash(hasher: &DefaultHashBuilder, nodes: &Places<Option<Node>>, at: u32) -> u64 {
-    nodes.get(at as usize).and_then(Option::as_ref).map_or(0, |node| hash(hasher, node.id_ref()))
-}

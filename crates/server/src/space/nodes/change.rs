@@ -1,6 +1,6 @@
 //! Adding and deleting nodes and references.
 
-use super::{Nodes, hash, rehash};
+use super::{Nodes, hash};
 use crate::authorization::Access;
 use crate::space::error::NodeError;
 use crate::space::node::{GENERATION_MAX, Node, NodeKind, PackedReference, VariableNode};
@@ -107,9 +107,7 @@ impl Nodes {
         if let Some(place) = self.nodes.get_mut(at as usize) {
             *place = Some(node);
         }
-        // Growing rehashes by id, so the closure needs the tables but not `self.table`.
-        let Self { hasher, table, nodes, .. } = self;
-        table.insert_unique(hash, at, |at| rehash(hasher, nodes, *at));
+        self.table.insert_unique(hash, at);
         Ok(ix)
     }
 

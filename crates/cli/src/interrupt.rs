@@ -1,7 +1,7 @@
-//! SIGINT and SIGTERM: the first asks the command to end and print what it has, the second ends it at once.
+//! SIGINT and SIGTERM: the first asks the command to end and print what it has, the second ends it at once. SIGXFSZ ends nothing.
 
 use crate::failure::Failure;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,6 +20,9 @@ impl Interrupt {
             flag::register_conditional_shutdown(signal, 130, Arc::clone(&asked)).map_err(failed)?;
             flag::register(signal, Arc::clone(&asked)).map_err(failed)?;
         }
+        // A file that has reached the limit on its size (`ulimit -f`, `LimitFSIZE=`) is a write that fails, and not the end of
+        // the command: the signal is caught so that the system does not end it, and nobody looks at the flag.
+        flag::register(SIGXFSZ, Arc::default()).map_err(failed)?;
         Ok(Self(asked))
     }
 

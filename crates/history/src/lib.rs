@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod chunk;
+mod claim;
 #[cfg(test)]
 mod event_tests;
 #[cfg(feature = "sqlite")]

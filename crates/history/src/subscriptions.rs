@@ -1,5 +1,6 @@
 //! Durable subscriptions in a SQLite file: one row for each record of a log.
 
+use crate::claim::Claim;
 use crate::file::Kind;
 use core::fmt;
 use core::time::Duration;
@@ -33,6 +34,8 @@ const BUSY: Duration = Duration::from_secs(10);
 pub struct SubscriptionStore {
     path: PathBuf,
     connection: Mutex<Connection>,
+    /// Released behind the connection.
+    _claim: Claim,
 }
 
 impl fmt::Debug for SubscriptionStore {
@@ -45,14 +48,16 @@ impl SubscriptionStore {
     /// Opens a file, or makes it.
     ///
     /// # Errors
-    /// The file cannot be opened, is damaged, is one of another program, or was made by another version.
+    /// The file cannot be opened, is damaged, is one of another program, is used by another process, or was made by another
+    /// version.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let path = path.into();
         let error = |error: rusqlite::Error| failed(&path, &error);
         let connection = Connection::open(&path).map_err(error)?;
         connection.busy_timeout(BUSY).map_err(error)?;
         KIND.prepare(&connection, &path)?;
-        Ok(Self { path, connection: Mutex::new(connection) })
+        let claim = Claim::of(&path)?;
+        Ok(Self { path, connection: Mutex::new(connection), _claim: claim })
     }
 
     /// The file.

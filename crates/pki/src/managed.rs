@@ -20,13 +20,40 @@ impl Store {
         folder: Folder,
         certificates: &[Certificate],
     ) -> io::Result<()> {
+        self.add_certificates(group, folder, certificates)?;
+        self.keep_only_certificates(group, folder, certificates)
+    }
+
+    /// The first half of [`Self::replace_certificates`]: adds those that are missing.
+    ///
+    /// # Errors
+    /// If the files cannot be written. Some may have been.
+    pub fn add_certificates(
+        &self,
+        group: Group,
+        folder: Folder,
+        certificates: &[Certificate],
+    ) -> io::Result<()> {
         let known = self.entries(group, folder, &mut Vec::new());
         for certificate in certificates {
             if !known.iter().any(|entry| entry.certificate == *certificate) {
                 self.keep(group, folder, certificate)?;
             }
         }
-        for entry in known {
+        Ok(())
+    }
+
+    /// The second half of [`Self::replace_certificates`]: removes the others. It needs no space on the disk.
+    ///
+    /// # Errors
+    /// If the files cannot be removed.
+    pub fn keep_only_certificates(
+        &self,
+        group: Group,
+        folder: Folder,
+        certificates: &[Certificate],
+    ) -> io::Result<()> {
+        for entry in self.entries(group, folder, &mut Vec::new()) {
             if !certificates.contains(&entry.certificate) {
                 file::remove(&entry.path)?;
             }
@@ -45,17 +72,44 @@ impl Store {
         folder: Folder,
         lists: &[RevocationList],
     ) -> io::Result<()> {
+        self.add_revocation_lists(group, folder, lists)?;
+        self.keep_only_revocation_lists(group, folder, lists)
+    }
+
+    /// The first half of [`Self::replace_revocation_lists`]: adds those that are missing.
+    ///
+    /// # Errors
+    /// If the files cannot be written. Some may have been.
+    pub fn add_revocation_lists(
+        &self,
+        group: Group,
+        folder: Folder,
+        lists: &[RevocationList],
+    ) -> io::Result<()> {
         let known = self.revocation_lists(group, folder, &mut Vec::new());
         let at = self.folder(group, folder);
         std::fs::create_dir_all(&at)?;
-        let mut kept = Vec::new();
         for list in lists {
-            let path = at.join(format!("{}.crl", thumbprint_text(&thumbprint(list.der()))));
-            file::write(&path, list.der(), Secrecy::Public)?;
-            kept.push(path);
+            if !known.iter().any(|(_, other)| other.der() == list.der()) {
+                let path = at.join(format!("{}.crl", thumbprint_text(&thumbprint(list.der()))));
+                file::write(&path, list.der(), Secrecy::Public)?;
+            }
         }
-        for (path, _) in known {
-            if !kept.contains(&path) {
+        Ok(())
+    }
+
+    /// The second half of [`Self::replace_revocation_lists`]: removes the others. It needs no space on the disk.
+    ///
+    /// # Errors
+    /// If the files cannot be removed.
+    pub fn keep_only_revocation_lists(
+        &self,
+        group: Group,
+        folder: Folder,
+        lists: &[RevocationList],
+    ) -> io::Result<()> {
+        for (path, list) in self.revocation_lists(group, folder, &mut Vec::new()) {
+            if !lists.iter().any(|kept| kept.der() == list.der()) {
                 file::remove(&path)?;
             }
         }

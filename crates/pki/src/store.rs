@@ -190,10 +190,17 @@ impl Store {
         let name = name(certificate);
         let key_path = layout::own_keys(&self.root).join(format!("{name}.pem"));
         let path = layout::own_certificates(&self.root).join(format!("{name}.der"));
+        let is_new = !key_path.exists();
         // The key first: a certificate without its key would be a problem, a key without one is not.
         file::write(&key_path, key.pem().as_bytes(), Secrecy::Private)?;
         let bytes: Vec<u8> = chain.iter().flat_map(|one| one.der()).copied().collect();
-        file::write(&path, &bytes, Secrecy::Public)?;
+        if let Err(error) = file::write(&path, &bytes, Secrecy::Public) {
+            if is_new {
+                // Nobody would ever ask for this key. The first error is the one to tell.
+                let _ = file::remove(&key_path);
+            }
+            return Err(error);
+        }
         Ok((path, key_path))
     }
 
@@ -209,6 +216,15 @@ impl Store {
         std::fs::rename(&own.path, &path)?;
         std::fs::rename(&own.key_path, folder.join(format!("{name}.pem")))?;
         Ok(path)
+    }
+
+    /// Removes what [`Self::keep_own`] has written.
+    ///
+    /// # Errors
+    /// If it cannot be removed.
+    pub fn forget_own(&self, (path, key_path): &(PathBuf, PathBuf)) -> io::Result<()> {
+        file::remove(path)?;
+        file::remove(key_path)
     }
 
     /// Keeps a key whose certificate is still being asked for. Returns the file.

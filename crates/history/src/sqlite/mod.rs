@@ -14,6 +14,7 @@ mod schema;
 mod tests;
 
 use crate::chunk;
+use crate::claim::Claim;
 use core::fmt;
 use core::time::Duration;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
@@ -69,6 +70,8 @@ pub struct SqliteStore {
     inner: Mutex<Inner>,
     readers: Mutex<Vec<Connection>>,
     retention: Retention,
+    /// Released behind the connections.
+    _claim: Claim,
 }
 
 impl fmt::Debug for SqliteStore {
@@ -127,13 +130,14 @@ impl SqliteStore {
     /// it recorded says Bad_DataLost from the last value on.
     ///
     /// # Errors
-    /// The file cannot be opened, is damaged, or was made by a later version.
+    /// The file cannot be opened, is damaged, is used by another process, or was made by a later version.
     pub fn open(path: impl Into<PathBuf>, retention: Retention) -> Result<Self, StoreError> {
         let path = path.into();
         let error = |error: rusqlite::Error| failed(&path, &error);
         let connection = Connection::open(&path).map_err(error)?;
         connection.busy_timeout(BUSY).map_err(error)?;
         schema::KIND.prepare(&connection, &path)?;
+        let claim = Claim::of(&path)?;
         connection.execute_batch(events::TABLE).map_err(error)?;
         let mut inner = Inner {
             connection,
@@ -149,7 +153,7 @@ impl SqliteStore {
             first_batch: 1,
         };
         inner.load(&path)?;
-        Ok(Self { path, inner: Mutex::new(inner), readers: Mutex::default(), retention })
+        Ok(Self { path, inner: Mutex::new(inner), readers: Mutex::default(), retention, _claim: claim })
     }
 
     /// The file.

@@ -48,12 +48,12 @@ fn requested(folder: &Folder) -> PrivateKey {
 }
 
 /// A certificate that the server could have, with its key.
-fn fitting() -> (Certificate, PrivateKey) {
+pub(super) fn fitting() -> (Certificate, PrivateKey) {
     let key = PrivateKey::generate(NewKey::NistP256).unwrap();
     (create::self_signed(&CertificateSettings::new("server", "urn:test:server"), &key).unwrap(), key)
 }
 
-fn list_of(certificates: &[&Certificate]) -> TrustListDataType {
+pub(super) fn list_of(certificates: &[&Certificate]) -> TrustListDataType {
     let trusted_certificates = certificates.iter().map(|certificate| der(certificate)).collect();
     TrustListDataType { specified_lists: 1, trusted_certificates, ..TrustListDataType::default() }
 }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)] // a helper that fails is a test that fails
 
 mod attacks;
+mod full_disk;
 mod lists;
 mod renewal;
 

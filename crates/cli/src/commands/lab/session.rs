@@ -313,6 +313,10 @@ pub(crate) fn can_write(path: &Path, overwrite: Overwrite) -> Result<(), Failure
     if !folder.is_dir() {
         return Err(failed(format!("there is no folder {}", folder.display())));
     }
+    if path.exists() && !path.is_file() {
+        // A pipe or a device: opening it could wait for a reader.
+        return Ok(());
+    }
     let mut trial = path.as_os_str().to_owned();
     trial.push(format!(".{}.part", orphans::mark()));
     std::fs::write(&trial, "").map_err(|error| failed(error.to_string()))?;
@@ -321,10 +325,16 @@ pub(crate) fn can_write(path: &Path, overwrite: Overwrite) -> Result<(), Failure
     Ok(())
 }
 
-/// Writes a file whole or not at all: beside it first, then renamed.
+/// Writes a file whole or not at all: beside it first, then renamed. Devices and pipes are written to.
 pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
     let failed =
         |error: std::io::Error| Failure::Environment(format!("cannot write {}: {error}", path.display()));
+    if path.exists() && !path.is_file() {
+        let mut device = File::options().write(true).open(path).map_err(failed)?;
+        return device.write_all(text.as_bytes()).map_err(failed);
+    }
+    // What a link leads to is replaced, and not the link.
+    let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
     remove_parts(path);
     let mut beside = path.as_os_str().to_owned();
     beside.push(format!(".{}.part", orphans::mark()));

@@ -2,10 +2,11 @@
 
 use super::certificates::{own_of, validated};
 use super::content::Lists;
-use super::transaction::{NewCertificate, Transaction};
+use super::transaction::Transaction;
 use super::{Inputs, Push, Run, unavailable};
 use crate::lock::lock;
 use crate::space::ns0;
+use std::io;
 use taktwerk_pki::Group;
 use taktwerk_server::callback::{CallContext, MethodResult};
 use taktwerk_types::StatusCode;
@@ -14,7 +15,7 @@ pub(super) const METHODS: &[(&str, Run)] =
     &[("ApplyChanges", apply_changes), ("CancelChanges", cancel_changes)];
 
 /// Writes the changes, if all of them are still valid. The server uses a new certificate within a few seconds, and closes the
-/// channels of the old one.
+/// channels of the old one. If they cannot be written, all is as before, and the transaction goes on.
 fn apply_changes(push: &Push, caller: &CallContext, _: Inputs) -> MethodResult {
     let changing = lock(&push.changing);
     let transaction = {
@@ -24,19 +25,65 @@ fn apply_changes(push: &Push, caller: &CallContext, _: Inputs) -> MethodResult {
         }
         state.end(caller)?
     };
-    check(push, &transaction)?;
-    let store = push.trust.store();
-    // Trust lists first: they are for the new certificate, too. A crash in between leaves the old certificate in use.
-    for list in &transaction.lists {
-        list.replacement.apply(store, list.group)?;
-    }
-    for new in &transaction.certificates {
-        replace(push, new).map_err(|error| unavailable(&error))?;
+    let applied = check(push, &transaction).and_then(|()| write(push, &transaction));
+    if let Err(status) = applied {
+        push.state().resume(transaction);
+        return Err(status);
     }
     drop(changing);
     push.show_types();
     push.trust.refresh();
     Ok(Vec::new())
+}
+
+/// First adds all that is new, which can be taken back, and then removes what is old, which needs no space on the disk. A crash
+/// in between leaves old and new together.
+fn write(push: &Push, transaction: &Transaction) -> Result<(), StatusCode> {
+    let store = push.trust.store();
+    let lists: Vec<_> = transaction.lists.iter().map(|list| (list, Lists::read(store, list.group))).collect();
+    let own: Vec<_> = transaction.certificates.iter().map(|new| own_of(store, &ns0(new.kind)).ok()).collect();
+    let mut kept = Vec::new();
+    let added = (|| -> io::Result<()> {
+        // Trust lists first: they are for the new certificate, too.
+        for (list, _) in &lists {
+            list.replacement.add(store, list.group)?;
+        }
+        for new in &transaction.certificates {
+            kept.push(store.keep_own(&new.chain, &new.key)?);
+        }
+        Ok(())
+    })();
+    if let Err(error) = added {
+        for (list, before) in &lists {
+            told(list.replacement.take_back(before, store, list.group));
+        }
+        for (files, before) in kept.iter().zip(&own) {
+            // The same certificate may have been there before.
+            if before.as_ref().is_none_or(|before| before.path != files.0) {
+                told(store.forget_own(files));
+            }
+        }
+        return Err(unavailable(&error));
+    }
+    let removed = (|| -> io::Result<()> {
+        for (new, (before, (path, _))) in transaction.certificates.iter().zip(own.iter().zip(&kept)) {
+            if let Some(before) = before.as_ref().filter(|before| before.path != *path) {
+                store.retire(before)?;
+            }
+            if let Some(certificate) = new.chain.first() {
+                store.remove_requested_key(new.kind, certificate)?;
+            }
+        }
+        lists.iter().try_for_each(|(list, _)| list.replacement.keep_only(store, list.group))
+    })();
+    removed.map_err(|error| unavailable(&error))
+}
+
+/// Something that is already wrong cannot be taken back either: people have to look.
+fn told(result: io::Result<()>) {
+    if let Err(error) = result {
+        unavailable(&error);
+    }
 }
 
 /// Whether all changes can be made. Files may have changed since they were checked first.
@@ -60,20 +107,6 @@ fn check(push: &Push, transaction: &Transaction) -> Result<(), StatusCode> {
         own_of(store, &ns0(new.kind))?;
         let (certificate, issuers) = new.chain.split_first().ok_or(StatusCode::BAD_CERTIFICATE_INVALID)?;
         validated(&lists, certificate.clone(), issuers, &push.application_uri)?;
-    }
-    Ok(())
-}
-
-/// The new certificate is whole before the old one goes.
-fn replace(push: &Push, new: &NewCertificate) -> std::io::Result<()> {
-    let store = push.trust.store();
-    let before = own_of(store, &ns0(new.kind)).ok();
-    let (path, _) = store.keep_own(&new.chain, &new.key)?;
-    if let Some(before) = before.filter(|before| before.path != path) {
-        store.retire(&before)?;
-    }
-    if let Some(certificate) = new.chain.first() {
-        store.remove_requested_key(new.kind, certificate)?;
     }
     Ok(())
 }

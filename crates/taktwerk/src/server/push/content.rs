@@ -1,6 +1,6 @@
 //! A trust list as one structure (TrustListDataType, Part 12 §7.8.2.8), what of it becomes files, and whether it is valid.
 
-use super::{TRUST_LIST_BYTES_MAX, unavailable};
+use super::TRUST_LIST_BYTES_MAX;
 use crate::space::now;
 use taktwerk_crypto::CertificatePurpose;
 use taktwerk_crypto::certificate::{
@@ -207,28 +207,40 @@ impl Replacement {
         }
     }
 
-    /// Replaces the lists that it has. What completes and what revokes comes before what is trusted.
-    ///
-    /// # Errors
-    /// Bad_ResourceUnavailable: the files cannot be written.
-    pub(super) fn apply(&self, store: &Store, group: Group) -> Result<(), StatusCode> {
-        let has = |mask| self.masks & mask != 0;
+    /// Adds what is missing of the lists that it has. What completes and what revokes comes before what is trusted.
+    pub(super) fn add(&self, store: &Store, group: Group) -> std::io::Result<()> {
         let lists = &self.lists;
-        let apply = || -> std::io::Result<()> {
-            if has(ISSUER_CERTIFICATES) {
-                store.replace_certificates(group, Folder::Issuers, &lists.issuers)?;
+        self.each(|mask| match mask {
+            ISSUER_CERTIFICATES => store.add_certificates(group, Folder::Issuers, &lists.issuers),
+            ISSUER_CRLS => store.add_revocation_lists(group, Folder::IssuerLists, &lists.issuer_lists),
+            TRUSTED_CRLS => store.add_revocation_lists(group, Folder::TrustedLists, &lists.trusted_lists),
+            _ => store.add_certificates(group, Folder::Trusted, &lists.trusted),
+        })
+    }
+
+    /// Removes what is not in the lists that it has. This needs no space on the disk.
+    pub(super) fn keep_only(&self, store: &Store, group: Group) -> std::io::Result<()> {
+        self.keep_only_of(&self.lists, store, group)
+    }
+
+    /// Takes back what [`Self::add`] has added to the lists that were there before.
+    pub(super) fn take_back(&self, before: &Lists, store: &Store, group: Group) -> std::io::Result<()> {
+        self.keep_only_of(before, store, group)
+    }
+
+    fn keep_only_of(&self, lists: &Lists, store: &Store, group: Group) -> std::io::Result<()> {
+        self.each(|mask| match mask {
+            ISSUER_CERTIFICATES => store.keep_only_certificates(group, Folder::Issuers, &lists.issuers),
+            ISSUER_CRLS => store.keep_only_revocation_lists(group, Folder::IssuerLists, &lists.issuer_lists),
+            TRUSTED_CRLS => {
+                store.keep_only_revocation_lists(group, Folder::TrustedLists, &lists.trusted_lists)
             }
-            if has(ISSUER_CRLS) {
-                store.replace_revocation_lists(group, Folder::IssuerLists, &lists.issuer_lists)?;
-            }
-            if has(TRUSTED_CRLS) {
-                store.replace_revocation_lists(group, Folder::TrustedLists, &lists.trusted_lists)?;
-            }
-            if has(TRUSTED_CERTIFICATES) {
-                store.replace_certificates(group, Folder::Trusted, &lists.trusted)?;
-            }
-            Ok(())
-        };
-        apply().map_err(|error| unavailable(&error))
+            _ => store.keep_only_certificates(group, Folder::Trusted, &lists.trusted),
+        })
+    }
+
+    fn each(&self, run: impl Fn(u32) -> std::io::Result<()>) -> std::io::Result<()> {
+        let all = [ISSUER_CERTIFICATES, ISSUER_CRLS, TRUSTED_CRLS, TRUSTED_CERTIFICATES];
+        all.into_iter().filter(|mask| self.masks & mask != 0).try_for_each(run)
     }
 }

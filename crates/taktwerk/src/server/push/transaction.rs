@@ -151,4 +151,9 @@ impl State {
         }
         self.transaction.take().ok_or(StatusCode::BAD_NOTHING_TO_DO)
     }
+
+    /// Goes on with a transaction that could not be applied.
+    pub(super) fn resume(&mut self, transaction: Transaction) {
+        self.transaction.get_or_insert(transaction);
+    }
 }

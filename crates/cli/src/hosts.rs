@@ -1,8 +1,10 @@
 //! Hosts that come with the program: what work costs on machines that were measured, by name. The files in `docs/lab/hosts`
 //! say on which machine, with which build and when.
 
+use crate::commands::text_file;
 use std::io::ErrorKind;
 use std::path::Path;
+use taktwerk_config::file;
 
 /// One host.
 #[derive(Debug)]
@@ -31,7 +33,7 @@ pub(crate) enum Kind {
 
 /// The text of a file, or of the host of this name if `directory` has no such file.
 pub(crate) fn read(directory: &Path, name: &Path, kind: Kind) -> Result<String, String> {
-    let error = match std::fs::read_to_string(directory.join(name)) {
+    let error = match file::read_text(&directory.join(name), text_file::LEN_MAX) {
         Ok(text) => return Ok(text),
         Err(error) => error,
     };

@@ -121,6 +121,23 @@ fn a_wrong_file_changes_nothing() {
 }
 
 #[test]
+fn a_tag_that_cannot_be_recorded_yet_stays_as_it_is() {
+    const TAG: &str = "[[source]]\nname = \"sim\"\ntype = \"simulation\"\ninterval = \"50 ms\"\n\
+                       [[tag]]\nsource = \"sim\"\nname = \"v\"\n";
+    let installation = Installation::new();
+    let file = installation.file();
+    installation.write(TAG);
+    let server = installation.serve(&[]);
+    let reads = || run(&["read", server.url(), "nsu=urn:taktwerk:gateway;s=sim/v"]);
+    until("the tag has a value", || reads().0 == 0);
+    installation.write(&format!("[history]\nfile = \"h.db\"\n{TAG}historize = true\n"));
+    let (code, text) = apply(&file);
+    assert!(code == 2 && text.contains("started without [history]"), "{code} {text}");
+    let (code, text) = reads();
+    assert_eq!(code, 0, "{text}");
+}
+
+#[test]
 fn a_signal_and_a_watched_file_do_the_same() {
     let installation = Installation::new();
     let server = installation.serve(&[]);

@@ -1,9 +1,11 @@
-//! Writing files that must never be half there.
+//! Writing files that must never be half there, and reading those that the user names.
 
 use std::fs::{File, OpenOptions, Permissions};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+pub use taktwerk_explain::{open_regular, read_text};
 
 /// Read and written by the owner alone.
 pub const PRIVATE: u32 = 0o600;
@@ -41,19 +43,6 @@ fn write_new(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     // The umask may have taken bits away, and that is what it is for; it cannot have added any.
     file.write_all(content)?;
     file.sync_all()
-}
-
-/// Reads a text file of at most `max` bytes.
-///
-/// # Errors
-/// It cannot be read, is longer, or is no UTF-8.
-pub fn read_text(path: &Path, max: u64) -> io::Result<String> {
-    let mut text = String::new();
-    File::open(path)?.take(max + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > max {
-        return Err(io::Error::other(format!("the file is longer than {max} bytes")));
-    }
-    Ok(text)
 }
 
 /// Whether anybody but the owner can read or write a file.

@@ -2,7 +2,9 @@
 //!
 //! - [`Mistake`]: an error of TOML without the words of the library; `words`: what values and types are called;
 //! - [`nearest`]: the name that a misspelt one is nearest to;
-//! - [`OneOrMany`]: a value or a list of values, whose mistakes name the value.
+//! - [`OneOrMany`]: a value or a list of values, whose mistakes name the value;
+//! - [`shown`]: a name or value of a file as messages repeat it: cut, and without control characters;
+//! - [`read_text`], [`open_regular`]: files that the user names, which may have no end.
 //!
 //! Files that other crates read have their own types here and there; what they tell of TOML comes from here.
 
@@ -10,10 +12,14 @@
 
 mod names;
 mod one_or_many;
+mod read;
+mod shown;
 mod words;
 
 pub use names::{meant, nearest};
 pub use one_or_many::OneOrMany;
+pub use read::{open_regular, read_text};
+pub use shown::shown;
 pub use words::instead;
 
 use core::fmt;
@@ -34,6 +40,7 @@ impl Mistake {
     #[must_use]
     pub fn of(error: &toml::de::Error, text: Option<&str>) -> Self {
         let (problem, hint) = words::explain(error);
+        let (problem, hint) = (shown::message(problem), shown::message(hint));
         let line = error.span().zip(text).map_or(0, |(span, text)| line_of(text, span.start));
         Self { line, problem, hint }
     }

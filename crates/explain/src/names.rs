@@ -4,8 +4,11 @@
 #[must_use]
 pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = wanted.to_lowercase();
+    let len = wanted.chars().count();
     names
         .into_iter()
+        // The distance is at least that of the lengths. To compare texts of megabytes would take minutes.
+        .filter(|name| len <= name.chars().count() + 2 + name.len() / 4)
         // Characters to be changed, added, left out or swapped with the next one.
         .map(|name| (strsim::osa_distance(&wanted, &name.to_lowercase()), name))
         .filter(|(distance, name)| *distance <= 1 + name.len() / 4)
@@ -28,6 +31,12 @@ pub fn meant<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str> + Clone)
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_of_megabytes_is_near_to_nothing_at_once() {
+        let long = "x".repeat(50 << 20);
+        assert_eq!(nearest(&long, core::iter::repeat_n("server", 100)), None);
+    }
 
     #[test]
     fn misspelt_names_are_found() {

@@ -1,11 +1,11 @@
 //! What is told of a value of the wrong type, of a key and of a word that there is not.
 
-use crate::nearest;
+use crate::{nearest, shown};
 
 /// What is wrong with a text that has another form, and what would be right; the second is empty if that is plain.
 pub(crate) fn explain(error: &toml::de::Error) -> (String, String) {
-    let message = error.message().lines().collect::<Vec<_>>().join(" ");
-    let key = key_of(error);
+    let message = without_long_name(error.message().lines().collect::<Vec<_>>().join(" "));
+    let key = shown(&key_of(error)).into_owned();
     let at = |problem: String| match key.is_empty() {
         true => problem,
         false => format!("{key}: {problem}"),
@@ -40,7 +40,7 @@ pub(crate) fn explain(error: &toml::de::Error) -> (String, String) {
     };
     let found = found.replace('`', "");
     let problem = match found.split_once(' ').unwrap_or((&found, "")) {
-        ("string", text) => format!("this is the text {text}"),
+        ("string", text) => format!("this is the text {}", text_shown(text)),
         ("integer", number) if is_value => format!("{number} does not fit"),
         ("integer", number) => format!("this is the whole number {number}"),
         ("floating", rest) => format!("this is the number {}", rest.trim_start_matches("point ")),
@@ -50,6 +50,27 @@ pub(crate) fn explain(error: &toml::de::Error) -> (String, String) {
         _ => format!("this is {found}"),
     };
     (at(problem), format!("write {}", wanted_as(wanted)))
+}
+
+/// The message with the key or word that it begins with cut: what follows says what is allowed.
+fn without_long_name(message: String) -> String {
+    for head in ["unknown field `", "unknown variant `", "duplicate field `"] {
+        let Some(rest) = message.strip_prefix(head) else { continue };
+        // The last one: the name may have such a text in it.
+        let end =
+            rest.rfind("`, expected ").or_else(|| rest.rfind("`, there are no ")).or_else(|| rest.rfind('`'));
+        let Some((name, behind)) = end.and_then(|end| rest.split_at_checked(end)) else { continue };
+        return format!("{head}{}{behind}", shown(name));
+    }
+    message
+}
+
+/// A text in quotation marks, which still has both if it is cut.
+fn text_shown(quoted: &str) -> String {
+    match quoted.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
+        Some(text) => format!("\"{}\"", shown(text)),
+        None => shown(quoted).into_owned(),
+    }
 }
 
 /// Of a key that is not known: the key that is probably meant, instead of all that there are.
@@ -63,7 +84,8 @@ fn misspelt(message: &str) -> Option<(String, String)> {
 fn unknown_word(message: &str) -> Option<(String, String)> {
     let (unknown, expected) = message.strip_prefix("unknown variant `")?.split_once("`, expected ")?;
     let all: Vec<&str> = quoted(expected).collect();
-    Some((format!("there is no {unknown:?}"), instead(unknown, &all)))
+    // The name has been escaped.
+    Some((format!("there is no \"{unknown}\""), instead(unknown, &all)))
 }
 
 /// Instead of a word that there is not: the one that is probably meant, and all that there are.

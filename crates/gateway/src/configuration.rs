@@ -1,5 +1,6 @@
 //! A gateway as its file describes it.
 
+mod circles;
 pub mod references;
 
 use crate::adapter::calculation::Calculation;
@@ -302,6 +303,7 @@ impl GatewayConfig {
         // Half a configuration would lack what the other half names.
         if mistakes.is_empty() {
             mistakes = references::mistakes(path, &config);
+            mistakes.extend(circles::mistakes(&config));
         }
         (Some(config), mistakes)
     }

@@ -86,6 +86,16 @@ impl Setting {
         }
     }
 
+    /// Shows it and each setting in it to `look`, until one is wrong.
+    fn visit<E>(&self, look: &mut dyn FnMut(&Self) -> Result<(), E>) -> Result<(), E> {
+        look(self)?;
+        match self {
+            Self::List(list) => list.iter().try_for_each(|(_, setting)| setting.visit(look)),
+            Self::Table(entries) => entries.values().try_for_each(|(_, setting)| setting.visit(look)),
+            _ => Ok(()),
+        }
+    }
+
     /// A text, or a number or a flag as text.
     #[must_use]
     pub fn as_text(&self) -> Option<String> {
@@ -203,7 +213,30 @@ impl Fields {
             .entries
             .iter()
             .map(|(key, (line, setting))| (key.clone(), (*line, setting.with_texts(change))));
-        Self { entries: entries.collect(), instance: Some(instance), ..self.clone() }
+        Self { instance: Some(instance), ..self.within(self.line, entries.collect()) }
+    }
+
+    /// Shows each setting to `look`, also those in lists and tables, with the line and the key of the entry that it is in.
+    ///
+    /// # Errors
+    /// The first one of `look`.
+    pub fn visit<E>(&self, mut look: impl FnMut(usize, &str, &Setting) -> Result<(), E>) -> Result<(), E> {
+        self.entries
+            .iter()
+            .try_for_each(|(key, (line, setting))| setting.visit(&mut |setting| look(*line, key, setting)))
+    }
+
+    /// A mistake in one setting, for the instance of a template in another line.
+    pub fn mistake_of_instance(
+        &self,
+        instance: usize,
+        line: usize,
+        key: &str,
+        problem: String,
+        hint: &str,
+    ) -> Mistake {
+        let problem = format!("{problem} (for the instance in line {instance})");
+        self.mistake_in(line, key, problem, hint)
     }
 
     /// Puts a setting in place of another one, or adds it.

@@ -47,7 +47,7 @@ impl Recording {
     /// Why the file cannot be played.
     pub fn read(path: &str) -> Result<Self, String> {
         let fail = |error: std::io::Error| format!("{path}: {error}");
-        let file = std::fs::File::open(path).map_err(fail)?;
+        let file = taktwerk_config::file::open_regular(std::path::Path::new(path)).map_err(fail)?;
         let mut head = String::new();
         BufReader::new(file.take(HEAD_LEN_MAX)).read_line(&mut head).map_err(fail)?;
         let head = head.trim_start_matches('\u{feff}');
@@ -129,8 +129,9 @@ uri = "urn:taktwerk:gateway"
 [namespace.permissions]
 Anonymous = ["Browse", "Read"]
 AuthenticatedUser = ["Browse", "Read"]
-Operator = ["Browse", "Read", "Write", "ReadHistory"]
-Engineer = ["Browse", "Read", "Write", "ReadHistory"]
+# ReceiveEvents and Call: to see alarms and to acknowledge them.
+Operator = ["Browse", "Read", "Write", "ReadHistory", "ReceiveEvents", "Call"]
+Engineer = ["Browse", "Read", "Write", "ReadHistory", "ReceiveEvents", "Call"]
 
 [web]
 # A dashboard with live values, and /metrics for Prometheus:

@@ -436,7 +436,8 @@ impl Plant {
         let folder = self.folder(&tag.path)?;
         let zero = shape.kind.zero();
         let is_typed = !zero.is_empty();
-        let mut builder = folder.variable(&tag.name, zero);
+        let waiting = StatusCode::BAD_WAITING_FOR_INITIAL_DATA;
+        let mut builder = folder.variable(&tag.name, zero).initial_status(waiting);
         let Model { type_definition, data_type, browse_name } = shape.model.clone();
         if let Some(data_type) = data_type {
             builder = builder.data_type(data_type);
@@ -480,7 +481,6 @@ impl Plant {
             builder = builder.historize();
         }
         let variable = builder.add()?;
-        variable.set_status(StatusCode::BAD_WAITING_FOR_INITIAL_DATA);
         let access = tag.roles.access(tag.access == Access::ReadWrite);
         if access != Default::default() {
             // With its Properties: they tell as much as the value.

@@ -3,7 +3,12 @@
 //! `{base}` in a text of a template stands for the instance's parameter `base`, `{base + 3}` for a number behind it. What is
 //! no parameter stays as it is: sources have placeholders of their own.
 
+mod budget;
+mod fill;
+
 use crate::fields::{Fields, Mistake, Sections, Setting};
+use budget::{Budget, TooMuch};
+use fill::{Values, fill};
 use std::collections::{BTreeMap, HashMap};
 
 /// Tags that all instances have together, at most.
@@ -34,10 +39,14 @@ pub fn expand(sections: &mut Sections) -> Vec<Mistake> {
             None => {}
         }
     }
+    let mut budget = Budget::default();
     for mut fields in core::mem::take(&mut sections.instances) {
-        let examined = fields.examine(&["template"], |fields| instance(fields, &templates));
+        let examined = fields.examine(&["template"], |fields| instance(fields, &templates, &mut budget));
         let is_right = examined.mistakes.is_empty();
         mistakes.extend(examined.mistakes);
+        if budget.is_spent() {
+            return mistakes;
+        }
         match examined.value {
             Some(tags) if sections.tags.len() + tags.len() > TAGS_MAX => {
                 let problem = format!("there are more than {TAGS_MAX} tags");
@@ -82,7 +91,11 @@ fn take_template(fields: &mut Fields) -> Result<(String, Template), Mistake> {
 }
 
 /// The tags of an instance.
-fn instance(fields: &mut Fields, templates: &HashMap<String, Template>) -> Result<Vec<Fields>, Mistake> {
+fn instance(
+    fields: &mut Fields,
+    templates: &HashMap<String, Template>,
+    budget: &mut Budget,
+) -> Result<Vec<Fields>, Mistake> {
     let (line, name) = fields.required("template", "\"oven\"")?;
     let Some(template) = templates.get(&name) else {
         let hint = match taktwerk_config::nearest(&name, templates.keys().map(String::as_str)) {
@@ -93,12 +106,12 @@ fn instance(fields: &mut Fields, templates: &HashMap<String, Template>) -> Resul
     };
     let (source_line, source) = fields.required("source", "\"plc\"")?;
     let (path_line, path) = fields.required("path", "\"Line 1/Oven 1\"")?;
-    let mut values: BTreeMap<String, String> = BTreeMap::new();
+    let mut own: BTreeMap<String, String> = BTreeMap::new();
     for (key, (line, setting)) in fields.take_all() {
         let known = template.parameters.keys().map(String::as_str);
         match setting.as_text() {
             Some(text) if template.parameters.contains_key(&key) => {
-                values.insert(key, text);
+                own.insert(key, text);
             }
             Some(_) => {
                 let hint = match taktwerk_config::nearest(&key, known.clone()) {
@@ -114,20 +127,23 @@ fn instance(fields: &mut Fields, templates: &HashMap<String, Template>) -> Resul
             }
         }
     }
+    let mut values: Values<'_> = BTreeMap::from([("source", source.as_str()), ("path", path.as_str())]);
     for (key, default) in &template.parameters {
-        match (values.contains_key(key), default) {
-            (true, _) => {}
-            (false, Some(default)) => {
-                values.insert(key.clone(), default.clone());
-            }
-            (false, None) => {
-                let problem = format!("the template {name:?} needs its parameter {key}");
-                return Err(fields.mistake(problem, format!("write {key} = …")));
-            }
+        let Some(value) = own.get(key).or(default.as_ref()) else {
+            let problem = format!("the template {name:?} needs its parameter {key}");
+            return Err(fields.mistake(problem, format!("write {key} = …")));
+        };
+        values.insert(key, value);
+    }
+    for (line, key, text) in [(path_line, "path", &path), (source_line, "source", &source)] {
+        if !budget::is_short(text) {
+            return Err(fields.mistake_in(line, key, TooMuch::Text.problem(), TooMuch::Text.hint()));
         }
     }
-    values.insert("source".to_owned(), source.clone());
-    values.insert("path".to_owned(), path.clone());
+    // All of it is counted before anything of it is made.
+    for tag in &template.tags {
+        budget.tag(tag, fields.line(), &values, path.len() + source.len())?;
+    }
     let tags = template.tags.iter().map(|tag| {
         let mut tag = tag.instantiate(fields.line(), &|text| fill(text, &values));
         let below = match tag.get("path") {
@@ -141,41 +157,6 @@ fn instance(fields: &mut Fields, templates: &HashMap<String, Template>) -> Resul
         tag
     });
     Ok(tags.collect())
-}
-
-/// The text with the values of parameters.
-fn fill(text: &str, values: &BTreeMap<String, String>) -> String {
-    let mut filled = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, behind)) = rest.split_once('{') {
-        filled.push_str(before);
-        match behind.split_once('}').and_then(|(inner, after)| Some((value(inner, values)?, after))) {
-            Some((value, after)) => {
-                filled.push_str(&value);
-                rest = after;
-            }
-            None => {
-                filled.push('{');
-                rest = behind;
-            }
-        }
-    }
-    filled.push_str(rest);
-    filled
-}
-
-/// `base`, `base + 3` or `base - 1`; `None` if it is no parameter.
-fn value(inner: &str, values: &BTreeMap<String, String>) -> Option<String> {
-    if let Some(value) = values.get(inner.trim()) {
-        return Some(value.clone());
-    }
-    let at = inner.find(['+', '-'])?;
-    let (name, distance) = inner.split_at(at);
-    let (sign, distance) = distance.split_at(1);
-    let distance: i64 = distance.trim().parse().ok()?;
-    let base: i64 = values.get(name.trim())?.trim().parse().ok()?;
-    let sum = if sign == "+" { base.checked_add(distance)? } else { base.checked_sub(distance)? };
-    Some(sum.to_string())
 }
 
 #[cfg(test)]
@@ -214,6 +195,53 @@ mod tests {
         let config = GatewayConfig::parse(Path::new("g.toml"), &more).unwrap().unwrap();
         let found = crate::review::review(Path::new("g.toml"), &config);
         assert!(found[0].problem.contains("reads the same as"), "{found:?}");
+    }
+
+    /// A file whose instances need `len` bytes for each description, `tags` tags each.
+    fn bomb(tags: usize, places: usize, instances: usize, x: usize) -> String {
+        let mut text = "[[source]]\nname = \"s\"\ntype = \"simulation\"\n\
+                        [[template]]\nname = \"a\"\nparameters = [\"x\"]\n"
+            .to_owned();
+        for tag in 0..tags {
+            let description = "{x}".repeat(places);
+            text += &format!("[[template.tag]]\nname = \"t{tag}\"\ndescription = \"{description}\"\n");
+        }
+        for at in 0..instances {
+            let x = "y".repeat(x);
+            text +=
+                &format!("[[instance]]\ntemplate = \"a\"\nsource = \"s\"\npath = \"p{at}\"\nx = \"{x}\"\n");
+        }
+        text
+    }
+
+    #[test]
+    fn texts_that_become_too_long_are_refused_before_they_are_made() {
+        let refused =
+            |text: &str| GatewayConfig::parse(Path::new("g.toml"), text).map(drop).unwrap_err().to_string();
+        // 620 kB that would become 30 GB.
+        assert_eq!(
+            refused(&bomb(100, 1_000, 300, 1_000)),
+            "g.toml:9: description: with its parameters, the text is longer than 65536 bytes \
+             (for the instance in line 307); write a shorter text"
+        );
+        // Each text is short enough.
+        let many = refused(&bomb(100, 60, 300, 1_000));
+        assert!(many.starts_with("g.toml:"), "{many}");
+        assert!(
+            many.contains(
+                ": description: all texts of all instances together are longer than 134217728 bytes (for the"
+            ),
+            "{many}"
+        );
+        // What stands in each tag of an instance.
+        let path = "p".repeat(100_000);
+        let text = bomb(2, 1, 1, 1).replace("path = \"p0\"", &format!("path = \"{path}\""));
+        assert!(refused(&text).starts_with("g.toml:16: path: with its parameters, the text is longer than"));
+        // A text of braces is looked at once.
+        let text = bomb(1, 1, 3, 1).replace("{x}", &"{".repeat(60_000));
+        assert!(GatewayConfig::parse(Path::new("g.toml"), &text).is_ok());
+        let text = bomb(1, 1, 3, 1).replace("{x}", &format!("{}}}", "{".repeat(60_000)));
+        assert!(GatewayConfig::parse(Path::new("g.toml"), &text).is_ok());
     }
 
     #[test]

@@ -277,6 +277,18 @@ fn contradictions_are_named() {
     };
     assert_eq!(key(|it| it.servers[0].count = u32::MAX), "client");
     assert!(key(|it| it.clients[0].count = u32::MAX).starts_with("client"));
+    let many = |it: &mut Scenario| {
+        it.servers[0].signals[0].count = 4_000_000_000;
+        it.clients[0].items = Some(1);
+    };
+    assert_eq!(key(many), "server.0.signals");
+    // Few in each server, and many servers.
+    let many = |it: &mut Scenario| {
+        let mut other = it.servers[0].clone();
+        (other.name, other.count) = ("other".into(), 1_000_000);
+        it.servers.push(other);
+    };
+    assert_eq!(key(many), "server.1.signals");
     let mut late = scenario();
     for (at, lasts, number, wanted) in
         [(1, 0, 0, "fault.0.for"), (99, 1, 0, "fault.0.at"), (1, 1, 2, "fault.0.target")]

@@ -1,6 +1,7 @@
 //! `taktwerk size`: will a plant fit on its nodes?
 
 use super::model::ModelArgs;
+use super::text_file;
 use crate::failure::Failure;
 use crate::output::Output;
 use clap::Args;
@@ -45,8 +46,7 @@ fn need(need: Option<&Need>) -> String {
 /// Sizes it.
 pub(crate) fn run(arguments: &SizeArgs, output: Output) -> Result<(), Failure> {
     let file = arguments.file.display().to_string();
-    let text = std::fs::read_to_string(&arguments.file)
-        .map_err(|error| Failure::Usage(format!("cannot read {file}: {error}")))?;
+    let text = text_file::read(&arguments.file)?;
     let plant = Plant::parse(&text, &file).map_err(|error| Failure::Usage(error.to_string()))?;
     let mut calibrated = BTreeMap::new();
     for (hardware, file) in plant.calibrations() {

@@ -79,7 +79,7 @@ pub(super) fn add(file: &ConfigFile, references: &References<'_>) -> Result<(), 
 /// The bytes of a sound. What is too long is not read whole.
 fn sound(path: &Path) -> Result<ByteString, String> {
     let said = |error: std::io::Error| format!("cannot read the sound {}: {error}", path.display());
-    let opened = std::fs::File::open(path).map_err(said)?;
+    let opened = taktwerk_config::file::open_regular(path).map_err(said)?;
     let mut bytes = Vec::new();
     opened.take(SOUND_LEN_MAX + 1).read_to_end(&mut bytes).map_err(said)?;
     Ok(bytes.into())

@@ -63,6 +63,15 @@ mod imp {
         /// Looks at a file's sources and tags; nothing changes, but that the namespace of the first ones is registered.
         pub(crate) fn look(&self, file: &ConfigFile, running: &RunningServer) -> Result<Newer, Failure> {
             let config = load(file)?;
+            if config.as_ref().is_some_and(GatewayConfig::historizes)
+                && running.space().history_store().is_none()
+            {
+                return Err(Failure::Usage(format!(
+                    "{}: a tag has historize = true, and this server was started without [history]. Restart the server to \
+                     record it, or leave historize out until then",
+                    file.path().display()
+                )));
+            }
             if let (None, Some(config)) = (&self.0, &config) {
                 let _ = running.namespace(&config.namespace);
             }

@@ -114,6 +114,34 @@ fn nothing_is_lost_of_a_variable_that_becomes_recorded_while_the_recorder_looks(
     }
 }
 
+/// A Variable whose first value is still to come has none, whatever shows its type.
+#[test]
+fn nothing_is_recorded_before_the_first_value() {
+    let space = space(64);
+    let mut recorder = Recorder::new(&space).unwrap();
+    space.set_history_store(Arc::new(MemoryStore::new(10)));
+    for (number, status) in [(1, StatusCode::GOOD), (2, StatusCode::BAD_WAITING_FOR_INITIAL_DATA)] {
+        let id = NodeId::numeric(1, number);
+        let under = Under {
+            parent: &object_ids::OBJECTS_FOLDER.into(),
+            reference_type: &reference_type_ids::HAS_COMPONENT.into(),
+            type_definition: None,
+        };
+        let name = QualifiedName::new(1, format!("v{number}"));
+        let spec = NodeSpec::variable(id.clone(), name, 11u32.into(), Some(0.0.into()));
+        space.add_node(spec.initial_status(status), under, time(1)).unwrap();
+        space.historize(&id, true, Rule::default(), time(1)).unwrap();
+        let mut out = Vec::new();
+        recorder.take(time(1), &mut out, || ());
+        space.variable(&id).unwrap().set_at(7.0, time(2));
+        recorder.take(time(2), &mut out, || ());
+        let found: Vec<_> = out.iter().map(|one| (one.value.status, one.value.value.as_f64())).collect();
+        let [first, second] = [(StatusCode::GOOD, Some(0.0)), (StatusCode::GOOD, Some(7.0))];
+        let expected = if status.is_good() { vec![first, second] } else { vec![second] };
+        assert_eq!(found, expected);
+    }
+}
+
 #[test]
 fn what_finds_no_room_is_counted_and_marked() {
     let space = space(4);

@@ -6,7 +6,7 @@ use crate::authorization::Access;
 use crate::callback::{ValueSource, WriteHandler};
 use std::sync::Arc;
 use taktwerk_schema::AccessLevelType;
-use taktwerk_types::{LocalizedText, NodeId, QualifiedName, Variant};
+use taktwerk_types::{LocalizedText, NodeId, QualifiedName, StatusCode, Variant};
 
 /// What a new node is to be; a builder for [`AddressSpace::add_node`](super::AddressSpace::add_node).
 #[derive(Debug)]
@@ -17,6 +17,7 @@ pub struct NodeSpec {
     pub(crate) extra: NodeExtra,
     pub(crate) data_type: NodeId,
     pub(crate) value: Option<Variant>,
+    pub(crate) status: StatusCode,
     pub(crate) access: Access,
 }
 
@@ -29,6 +30,7 @@ impl NodeSpec {
             extra: NodeExtra::default(),
             data_type: NodeId::NULL,
             value: None,
+            status: StatusCode::GOOD,
             access: Access::default(),
         }
     }
@@ -101,6 +103,13 @@ impl NodeSpec {
 
     fn variable_extra(&mut self) -> &mut VariableExtra {
         self.extra.variable.get_or_insert_default()
+    }
+
+    /// The status of a Variable until its first value is written. With a bad one there is no value. Default: Good.
+    #[must_use]
+    pub fn initial_status(mut self, status: StatusCode) -> Self {
+        self.status = status;
+        self
     }
 
     /// DataType, ValueRank and ArrayDimensions of a Variable.

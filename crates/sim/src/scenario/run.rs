@@ -25,7 +25,7 @@ const PORTION: u64 = 50_000;
 /// More events at the same time than this, and so many for each client, have no end.
 const STANDSTILL: u64 = 500_000;
 const STANDSTILL_CLIENT: u64 = 1_000;
-/// Most monitored items, clients and servers: beyond, a key was mistyped.
+/// Most monitored items, signals, clients and servers: beyond, a key was mistyped.
 const MANY: u64 = 20_000_000;
 
 /// How far a run is.
@@ -584,6 +584,15 @@ fn check(scenario: &Scenario) -> Result<(), RunError> {
     }
     if items > MANY {
         return wrong("client".to_owned(), &format!("{items} monitored items are more than {MANY}"));
+    }
+    let mut signals = 0u64;
+    for (number, server) in scenario.servers.iter().enumerate() {
+        let own: u64 = server.signals.iter().map(|signals| u64::from(signals.count)).sum();
+        signals = signals.saturating_add(own.saturating_mul(u64::from(server.count)));
+        if signals > MANY {
+            let key = format!("server.{number}.signals");
+            return wrong(key, &format!("{signals} signals are more than {MANY}"));
+        }
     }
     pubsub::check(scenario)?;
     for (number, fault) in scenario.faults.iter().enumerate() {

@@ -34,6 +34,11 @@ fn contradictions_are_named() {
     assert_eq!(of(|it| it.pubsub.publishers[0].signals[0].value_len = 0), "publisher.0.signals.0.bytes");
     let long = |it: &mut Scenario| it.pubsub.publishers[0].signals[0] = signals(4_000, 100, 100);
     assert_eq!(of(long), "publisher.0.signals.0.count");
+    let many = |it: &mut Scenario| {
+        it.pubsub.publishers[0].signals[0] = signals(1_000, 100, 8);
+        it.pubsub.publishers[0].count = 60_000;
+    };
+    assert_eq!(of(many), "publisher.0.signals");
     let keys = |it: &mut Scenario| {
         it.pubsub.publishers[0].security = SecurityMode::Sign;
         it.pubsub.publishers[0].key_lifetime = ms(99);

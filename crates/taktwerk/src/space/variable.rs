@@ -44,6 +44,7 @@ pub struct VariableBuilder<T> {
     range: Option<Range>,
     states: States,
     history: Option<(Rule, bool)>,
+    initial_status: StatusCode,
 }
 
 impl<T> fmt::Debug for VariableBuilder<T> {
@@ -74,6 +75,7 @@ impl<T: Value> VariableBuilder<T> {
             range: None,
             states: States::default(),
             history: None,
+            initial_status: StatusCode::GOOD,
         }
     }
 
@@ -82,6 +84,13 @@ impl<T: Value> VariableBuilder<T> {
     /// Lets clients write it. What they write is stored; see [`Self::on_write`] for more.
     pub fn writable(mut self) -> Self {
         self.is_writable = true;
+        self
+    }
+
+    /// The status until the first value is set. With a bad one, such as Bad_WaitingForInitialData, there is no value, and none is
+    /// recorded. Default: Good.
+    pub fn initial_status(mut self, status: StatusCode) -> Self {
+        self.initial_status = status;
         self
     }
 
@@ -259,6 +268,7 @@ impl<T: Value> VariableBuilder<T> {
         let mut spec = NodeSpec::variable(id.clone(), browse_name, NodeId::NULL, value)
             .shape(shape)
             .access_level(access)
+            .initial_status(self.initial_status)
             .minimum_sampling_interval(self.minimum_sampling_interval);
         if let Some(source) = self.source {
             spec = spec.source(source);

@@ -1,6 +1,7 @@
 //! `lab report`: the page of a run, written again from what is kept.
 
 use super::session;
+use crate::commands::text_file;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::overwrite::Overwrite;
@@ -100,7 +101,8 @@ pub(crate) fn run(arguments: &ReportArgs, output: Output) -> Result<(), Failure>
     let mut measurements = store.measurements(run.id)?;
     if let Some(path) = &arguments.current {
         let wrong = |error: &dyn std::fmt::Display| Failure::Usage(format!("{}: {error}", path.display()));
-        let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+        let text = taktwerk_config::file::read_text(path, text_file::RECORDING_LEN_MAX);
+        let text = text.map_err(|error| wrong(&error))?;
         let current = Current::parse(&text).map_err(|error| wrong(&error))?;
         if supply(&mut measurements, &current, arguments.volts) == 0 {
             return Err(wrong(

@@ -2,6 +2,7 @@
 
 use super::report;
 use super::session::{self, SessionArgs, Task};
+use crate::commands::text_file;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
@@ -138,8 +139,7 @@ fn planned(all: Vec<Measurement>, conditions: &[(String, Condition)]) -> (Vec<Me
 pub(crate) fn run(arguments: &RunArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     arguments.session.check(output)?;
     let file = arguments.file.display().to_string();
-    let text = std::fs::read_to_string(&arguments.file)
-        .map_err(|error| Failure::Usage(format!("cannot read {file}: {error}")))?;
+    let text = text_file::read(&arguments.file)?;
     let usage = |error: ScenarioError| Failure::Usage(error.to_string());
     let scenario = Scenario::parse(&text, &file).map_err(usage)?;
     scenario.check_figures(&text, &file).map_err(usage)?;

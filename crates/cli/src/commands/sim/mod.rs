@@ -3,6 +3,7 @@
 mod records;
 mod shortest;
 
+use crate::commands::text_file;
 use crate::failure::Failure;
 use crate::hosts;
 use crate::interrupt::Interrupt;
@@ -123,8 +124,7 @@ pub(crate) fn run(arguments: &SimArgs, output: Output, interrupt: &Interrupt) ->
 
 fn read(arguments: &SimArgs) -> Result<Study, Failure> {
     let file = arguments.file.display().to_string();
-    let text = std::fs::read_to_string(&arguments.file)
-        .map_err(|error| Failure::Usage(format!("cannot read {file}: {error}")))?;
+    let text = text_file::read(&arguments.file)?;
     let directory = arguments.file.parent().unwrap_or_else(|| Path::new(""));
     let any_build = arguments.any_build;
     let profiles = |name: &str| profile(directory, Path::new(name), any_build);

@@ -1,6 +1,7 @@
 //! Where the question comes from: a plant, a scenario, or a running server.
 
 use super::{TuneArgs, probe};
+use crate::commands::text_file;
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -34,8 +35,7 @@ pub(super) fn read(
         return probe::server(arguments, options, endpoint, interrupt);
     }
     let file = arguments.target.as_str();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::Usage(format!("cannot read {file}: {error}")))?;
+    let text = text_file::read(path)?;
     let is_scenario = toml::from_str::<toml::Table>(&text).is_ok_and(|table| table.contains_key("load"));
     let (text, notes) = if is_scenario { of_scenario(&text, file)? } else { (text, Vec::new()) };
     Ok(Target { problem: parse(&text, file, options)?, endpoint: HERE.to_owned(), notes })

@@ -73,7 +73,7 @@ struct Point {
 
 /// Reads a DBC file.
 fn network(path: &Path) -> Result<Network, String> {
-    let file = std::fs::File::open(path).map_err(|error| crate::fault::plain(&error))?;
+    let file = taktwerk_config::file::open_regular(path).map_err(|error| crate::fault::plain(&error))?;
     let mut bytes = Vec::new();
     file.take(FILE_MAX as u64 + 1).read_to_end(&mut bytes).map_err(|error| crate::fault::plain(&error))?;
     Network::parse(&bytes)

@@ -9,7 +9,7 @@ use crate::space::spec::NodeSpec;
 use crate::space::{NodeIx, Reference};
 use taktwerk_schema::NodeClass;
 use taktwerk_schema::ids::reference_type_ids;
-use taktwerk_types::{BuiltInType, NodeId, StatusCode, UtcTime};
+use taktwerk_types::{BuiltInType, NodeId, UtcTime, Variant};
 
 /// For how many more references a list gets room that was looked through: that happens again only when it has grown.
 fn room(len: usize) -> usize {
@@ -46,7 +46,7 @@ impl Nodes {
 
     /// Adds a node without references.
     pub(crate) fn add(&mut self, spec: NodeSpec, now: UtcTime) -> Result<NodeIx, NodeError> {
-        let NodeSpec { id, browse_name, mut kind, extra, data_type, value, access } = spec;
+        let NodeSpec { id, browse_name, mut kind, extra, data_type, value, status, access } = spec;
         if usize::from(id.namespace_index) >= self.namespaces.len() {
             return Err(NodeError::Namespace(id.namespace_index));
         }
@@ -67,12 +67,14 @@ impl Nodes {
             NodeKind::Variable(variable) => {
                 variable.data_type = self.intern_data_type(&data_type);
                 let slot = self.allocate_slot();
-                // Somebody will say: nothing is no good value.
-                if let (Some(value), Some(page)) = (
-                    value.filter(|value| !value.is_empty()),
-                    self.pages.get(slot.index() as usize / PAGE_SLOTS),
-                ) {
-                    page.set(slot.index(), value, StatusCode::GOOD, now, now);
+                // Somebody will say: nothing is no good value, and a bad one is nothing.
+                let first = match value {
+                    _ if status.is_bad() => Some(Variant::Empty),
+                    value => value.filter(|value| !value.is_empty()),
+                };
+                if let (Some(first), Some(page)) = (first, self.pages.get(slot.index() as usize / PAGE_SLOTS))
+                {
+                    page.set(slot.index(), first, status, now, now);
                 }
                 variable.slot = Some(slot);
             }

@@ -33,6 +33,10 @@ impl Random {
         for subscribers in &mut pubsub.subscribers {
             subscribers.link = self.chance(4, 5).then_some(link);
         }
+        for publishers in &mut pubsub.publishers {
+            let loss = links.get(link).map_or(0.0, |link| link.profile.down.loss.share());
+            key_frames_arrive(publishers, loss);
+        }
         // A window that is too small for the way is a wrong setting, which drops values for ever.
         let delay = links.get(link).map_or(Duration::ZERO, |link| link.profile.down.delay.base);
         let round_trip = round_trip(delay);
@@ -197,6 +201,33 @@ impl Random {
         let kind = FaultKind::Node(role, which, what);
         Some(Fault { at, lasts: if kind.lasts() { lasts } else { Duration::ZERO }, kind })
     }
+}
+
+/// Without a broker nothing is sent again but with the next key frame. So few of them, of so many packets, that all are lost until
+/// the end with a probability that a campaign sees are a wrong setting.
+fn key_frames_arrive(publishers: &mut Publishers, loss: f64) {
+    if loss == 0.0 || matches!(publishers.transport, Transport::Broker(..)) {
+        return;
+    }
+    let cycles = super::SETTLE.as_secs_f64() / publishers.publishing_interval.as_secs_f64().max(1e-3);
+    if cycles < key_frames_needed(publishers, loss) {
+        publishers.signals.iter_mut().for_each(|signals| signals.value_len = signals.value_len.min(20));
+    }
+    let most = (cycles / key_frames_needed(publishers, loss)) as u32;
+    publishers.key_frame_count = publishers.key_frame_count.min(most).max(1);
+}
+
+/// How many key frames there must be, so that one of them comes whole over a link that loses this share of the packets.
+pub(super) fn key_frames_needed(publishers: &Publishers, loss: f64) -> f64 {
+    /// Plants whose last values may fail to come: one in so many.
+    const RARE: f64 = 1e-9;
+    /// Bytes of a message in one packet.
+    const PACKET: f64 = 1400.0;
+    let each = |signals: &Signals| f64::from(signals.count) * (signals.value_len as f64 + 20.0);
+    let bytes = publishers.signals.iter().map(each).sum::<f64>() + 200.0;
+    // To the link and from it.
+    let whole = (1.0 - loss).powf(2.0 * (bytes / PACKET).ceil());
+    (RARE.ln() / (1.0 - whole).ln()).ceil().max(1.0)
 }
 
 /// Bits per second that these publishers send at most, to all their subscribers.

@@ -5,7 +5,7 @@ use super::super::{Fault, RunError, Scenario};
 use super::{Encoding, Publishers, SecurityMode, Transport};
 use core::time::Duration;
 
-/// Most fields of all readers: beyond, a key was mistyped.
+/// Most fields of all readers, and most signals of all publishers: beyond, a key was mistyped.
 const MANY: u64 = 20_000_000;
 /// Most DataSets of a publisher, and most publishers: their ids have 16 bits.
 const IDS: u64 = 65_000;
@@ -57,6 +57,7 @@ fn publishers(scenario: &Scenario) -> Wrong {
     if count > IDS {
         return wrong("publisher".to_owned(), &format!("{count} publishers are more than {IDS}"));
     }
+    let mut published = 0u64;
     for (number, publishers) in all.iter().enumerate() {
         let key = |field: &str| format!("publisher.{number}.{field}");
         if publishers.count == 0 {
@@ -85,6 +86,11 @@ fn publishers(scenario: &Scenario) -> Wrong {
         }
         transport(publishers, scenario, key)?;
         signals(publishers, key)?;
+        let own: u64 = publishers.signals.iter().map(|signals| u64::from(signals.count)).sum();
+        published = published.saturating_add(own.saturating_mul(u64::from(publishers.count)));
+        if published > MANY {
+            return wrong(key("signals"), &format!("{published} signals are more than {MANY}"));
+        }
     }
     Ok(())
 }

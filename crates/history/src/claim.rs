@@ -8,7 +8,8 @@ use taktwerk_server::history::StoreError;
 /// Holds a file for as long as it lives. The system gives it back when the process ends, however it ends.
 #[derive(Debug)]
 pub(crate) struct Claim {
-    _lock: File,
+    #[cfg_attr(not(test), expect(dead_code, reason = "it is held"))]
+    lock: File,
 }
 
 /// The file beside it that is locked. Programs that only read the database need no lock.
@@ -53,7 +54,15 @@ impl Claim {
         }
         // The number only helps people: a full disk is no reason not to start.
         let _ = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id()));
-        Ok(Self { _lock: file })
+        Ok(Self { lock: file })
+    }
+}
+
+#[cfg(test)]
+impl Claim {
+    /// Lets go of the file, as the end of the process does.
+    pub(crate) fn release(&self) {
+        self.lock.unlock().unwrap();
     }
 }
 

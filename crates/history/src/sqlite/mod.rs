@@ -71,7 +71,8 @@ pub struct SqliteStore {
     readers: Mutex<Vec<Connection>>,
     retention: Retention,
     /// Released behind the connections.
-    _claim: Claim,
+    #[cfg_attr(not(test), expect(dead_code, reason = "it is held"))]
+    claim: Claim,
 }
 
 impl fmt::Debug for SqliteStore {
@@ -153,7 +154,7 @@ impl SqliteStore {
             first_batch: 1,
         };
         inner.load(&path)?;
-        Ok(Self { path, inner: Mutex::new(inner), readers: Mutex::default(), retention, _claim: claim })
+        Ok(Self { path, inner: Mutex::new(inner), readers: Mutex::default(), retention, claim })
     }
 
     /// The file.

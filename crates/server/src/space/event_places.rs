@@ -8,7 +8,7 @@ use super::nodes::Nodes;
 use crate::diagnostics::nodes::SessionNode;
 use crate::event::model::Placed;
 use core::sync::atomic::{AtomicU64, Ordering};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use taktwerk_types::NodeId;
 
@@ -28,7 +28,7 @@ struct Known {
     /// Of which state of the nodes.
     changes: u64,
     /// By type and source.
-    placed: HashMap<(NodeId, NodeId), Arc<Placed>>,
+    placed: BTreeMap<(NodeId, NodeId), Arc<Placed>>,
 }
 
 impl EventPlaces {
@@ -44,7 +44,7 @@ impl EventPlaces {
         {
             let mut known = self.known();
             if known.changes != changes {
-                *known = Known { changes, placed: HashMap::new() };
+                *known = Known { changes, placed: BTreeMap::new() };
             }
             if let Some(placed) = known.placed.get(&key) {
                 return Arc::clone(placed);

@@ -12,7 +12,7 @@ const PART_MAX: usize = 448;
 /// spread so evenly that all parts would otherwise be divided within a few insertions.
 fn part_max(number: u32) -> usize {
     let spread = number.wrapping_mul(0x9E37_79B9) >> 16;
-    PART_MAX / 2 + (spread as usize * (PART_MAX / 2) >> 16)
+    PART_MAX / 2 + ((spread as usize * (PART_MAX / 2)) >> 16)
 }
 
 /// Bits of the hash that the directory has at most: parts larger than [`PART_MAX`] come only after 15 million entries, or with a

@@ -1,7 +1,7 @@
 //! Hosts that come with the program: what work costs on machines that were measured, by name. The files in `docs/lab/hosts`
 //! say on which machine, with which build and when.
 
-use crate::commands::text_file;
+use crate::text_file;
 use std::io::ErrorKind;
 use std::path::Path;
 use taktwerk_config::file;

@@ -39,6 +39,7 @@ mod pubsub;
 mod serve;
 mod session;
 mod supervised;
+mod text_file;
 mod types;
 mod user;
 mod value;

@@ -18,7 +18,6 @@ pub(crate) mod query;
 pub(crate) mod read;
 pub(crate) mod sim;
 pub(crate) mod size;
-pub(crate) mod text_file;
 pub(crate) mod tune;
 pub(crate) mod watch;
 pub(crate) mod write;

@@ -1,9 +1,9 @@
 //! `taktwerk size`: will a plant fit on its nodes?
 
 use super::model::ModelArgs;
-use super::text_file;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::text_file;
 use clap::Args;
 use serde_json::json;
 use std::collections::BTreeMap;

@@ -1,10 +1,10 @@
 //! `lab report`: the page of a run, written again from what is kept.
 
 use super::session;
-use crate::commands::text_file;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::overwrite::Overwrite;
+use crate::text_file;
 use clap::Args;
 use serde_json::json;
 use std::path::{Path, PathBuf};

@@ -2,10 +2,10 @@
 
 use super::report;
 use super::session::{self, SessionArgs, Task};
-use crate::commands::text_file;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
+use crate::text_file;
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;

@@ -3,13 +3,13 @@
 mod records;
 mod shortest;
 
-use crate::commands::text_file;
 use crate::failure::Failure;
 use crate::hosts;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::overwrite::Overwrite;
 use crate::progress::Progress;
+use crate::text_file;
 use clap::Args;
 use serde_json::json;
 use std::path::{Path, PathBuf};

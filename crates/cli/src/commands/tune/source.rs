@@ -1,10 +1,10 @@
 //! Where the question comes from: a plant, a scenario, or a running server.
 
 use super::{TuneArgs, probe};
-use crate::commands::text_file;
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::text_file;
 use std::fmt::Write;
 use std::path::Path;
 use taktwerk_lab::scenario::{Kind, Scenario};

@@ -191,7 +191,12 @@ fn check(path: &Path, output: Output) -> Result<(), Failure> {
         ]),
     }
     if config.security.none {
-        table.row(["SecurityPolicy None", "offered: everyone on the network can read the messages"]);
+        let readers = if file.is_loopback() {
+            "offered: other programs on this machine can read the messages"
+        } else {
+            "offered: everyone on the network can read the messages"
+        };
+        table.row(["SecurityPolicy None", readers]);
     }
     table.row(["certificates", &pki.display().to_string()]);
     table.row(["anonymous clients", if config.identities.anonymous { "let in" } else { "refused" }]);

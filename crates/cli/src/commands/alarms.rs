@@ -151,7 +151,7 @@ impl Live {
         match self.call(calls::condition_refresh(id))? {
             StatusCode::BAD_REFRESH_IN_PROGRESS => Ok(()),
             status if status.is_bad() => Err(Failure::BadStatus(format!(
-                "ConditionRefresh: {status}: {}. The server has no alarms, or the user may not see them",
+                "ConditionRefresh: {status}: {} The server has no alarms, or the user may not see them",
                 status.description().unwrap_or_default()
             ))),
             _ => Ok(()),
@@ -351,7 +351,7 @@ fn state(event: &ConditionEvent) -> String {
 
 fn table(table: &ConditionTable, rows_max: usize, output: Output) -> String {
     if table.is_empty() {
-        return "no alarms\n".to_owned();
+        return "no alarms that you may see (this needs the permission ReceiveEvents)\n".to_owned();
     }
     let columns = [
         ("severity", Align::Right),

@@ -111,7 +111,7 @@ fn publishing(problem: &Problem, tuned: &Tuned) -> String {
         let missed = if other.point.is_feasible { "" } else { ", which breaks a constraint" };
         if !changes.is_empty() {
             let interval = milliseconds(other.point.settings.publishing_ms);
-            parts.push(format!("{interval} would mean {}{missed}", changes.join(" and ")));
+            parts.push(format!("with {interval}: {}{missed}", changes.join(" and ")));
         }
     }
     if parts.is_empty() {
@@ -134,7 +134,7 @@ fn why(problem: &Problem, tuned: &Tuned, setting: &'static str) -> String {
         let changes = changes(&metrics, chosen, &other.point);
         let missed = if other.point.is_feasible { "" } else { ", which breaks a constraint" };
         let value = text(setting, &other.point.settings);
-        (!changes.is_empty()).then(|| format!("{value} would mean {}{missed}", changes.join(" and ")))
+        (!changes.is_empty()).then(|| format!("with {value}: {}{missed}", changes.join(" and ")))
     };
     let told: Vec<String> = others.iter().filter_map(told).take(2).collect();
     if told.is_empty() {
@@ -201,7 +201,7 @@ mod tests {
             interval.why.contains("instead of") && interval.why.contains("link utilisation"),
             "{interval:?}"
         );
-        assert!(of("security").why.contains("sign would mean"), "{found:?}");
+        assert!(of("security").why.contains("with sign:"), "{found:?}");
         assert!(of("publish_requests").why.contains("would change nothing"), "{found:?}");
         assert!(
             of("queue_size").value.parse::<u32>().unwrap() > 1

@@ -628,7 +628,7 @@ function alarms(main) {
       }
     }
     const open = all.filter((alarm) => !alarm.acked).length;
-    note.textContent = !count ? "There are no alarms." : `${count} ${count === 1 ? "alarm" : "alarms"}, ${open} not acknowledged` + (count > all.length ? `; the ${all.length} most urgent are shown` : "");
+    note.textContent = !count ? "There are no alarms that you may see." : `${count} ${count === 1 ? "alarm" : "alarms"}, ${open} not acknowledged` + (count > all.length ? `; the ${all.length} most urgent are shown` : "");
   };
   return every(2000, load);
 }

@@ -16,14 +16,21 @@ use taktwerk_pki::store::THUMBPRINT_DIGITS_MIN;
 use taktwerk_pki::{
     ContentError, NewKey, OwnCertificate, Store, StoreValidator, encoding, first_certificate,
 };
+use taktwerk_schema::EndpointDescription;
 use taktwerk_types::{StatusCode, UtcTime};
 
 /// Arguments of `taktwerk pki doctor`.
 #[derive(Debug, Args)]
 pub(super) struct DoctorArgs {
-    /// A file, the beginning of a thumbprint, or a server's URL. Default: the certificate that was rejected last.
+    /// A file, the beginning of a thumbprint, or a server's URL or host[:port]. Default: the certificate that was rejected
+    /// last.
     #[arg(value_name = "FILE|THUMBPRINT|URL")]
     what: Option<String>,
+
+    /// With a server: the certificate that it presents with this SecurityPolicy, or best for the strongest one. A server may
+    /// have one certificate for RSA and another one for curves.
+    #[arg(long, value_name = "POLICY", env = "TAKTWERK_POLICY")]
+    policy: Option<String>,
 
     /// Use of the certificate. Default: client for the store of a server, else server.
     #[arg(long = "as", value_name = "ROLE")]
@@ -218,8 +225,9 @@ fn case(arguments: &DoctorArgs, at: &Place, store: &Store) -> Result<Case, Failu
         })?;
         return Ok(Case { chain: last.chain(), file: Some(last.path), host: None, uri: None, url: None });
     };
+    let policy = arguments.policy.as_deref();
     if what.contains("://") {
-        return presented(what);
+        return presented(what, policy);
     }
     match at.find(store, what) {
         Ok(entry) => {
@@ -231,6 +239,7 @@ fn case(arguments: &DoctorArgs, at: &Place, store: &Store) -> Result<Case, Failu
             (Err(_), Some(own)) => {
                 Ok(Case { chain: own.chain, file: Some(own.path), host: None, uri: None, url: None })
             }
+            (Err(_), None) if may_be_host(what) => presented(what, policy),
             (Err(_), None) => Err(error),
         },
     }
@@ -246,14 +255,64 @@ fn own_by_thumbprint(store: &Store, what: &str) -> Option<OwnCertificate> {
     store.own(&mut Vec::new()).into_iter().find(is_meant)
 }
 
+/// Whether a text that names no file is a server: `localhost`, an address, or a host with a port. Other words are rather names of
+/// files with a mistake.
+fn may_be_host(what: &str) -> bool {
+    let has_port = |(host, port): (&str, &str)| {
+        let is_thumbprint = host.chars().all(|c| c.is_ascii_hexdigit() || c == ':');
+        !is_thumbprint && !host.contains('/') && port.parse::<u16>().is_ok()
+    };
+    what == "localhost"
+        || what.parse::<core::net::IpAddr>().is_ok()
+        || what.rsplit_once(':').is_some_and(has_port)
+}
+
+/// The endpoint whose certificate a client with this policy gets.
+fn endpoint_of<'a>(
+    endpoints: &'a [EndpointDescription],
+    policy: Option<&str>,
+) -> Option<&'a EndpointDescription> {
+    let mut secured = endpoints.iter().filter(|endpoint| !endpoint.server_certificate.as_bytes().is_empty());
+    match policy.filter(|policy| !policy.eq_ignore_ascii_case("None")) {
+        None => secured.next(),
+        Some(policy) if policy.eq_ignore_ascii_case("best") => {
+            secured.max_by_key(|endpoint| endpoint.security_level)
+        }
+        Some(policy) => secured.find(|endpoint| {
+            let uri = endpoint.security_policy_uri.as_str();
+            let name = uri.rsplit_once('#').map_or(uri, |(_, name)| name);
+            name.eq_ignore_ascii_case(policy) || uri == policy
+        }),
+    }
+}
+
 /// The certificate that a server presents to those who ask for its endpoints.
-fn presented(url: &str) -> Result<Case, Failure> {
+fn presented(url: &str, policy: Option<&str>) -> Result<Case, Failure> {
     let dial = Dial::try_parse_from(["doctor", url]).map_err(|error| Failure::Usage(error.to_string()))?;
     let endpoints = session::endpoints(&dial.connection)?;
-    let endpoint = endpoints.iter().find(|endpoint| !endpoint.server_certificate.as_bytes().is_empty());
-    let endpoint = endpoint.ok_or_else(|| {
-        Failure::Connect(format!("{url} presents no certificate: it has only endpoints without security"))
+    let endpoint = endpoint_of(&endpoints, policy).ok_or_else(|| {
+        Failure::Connect(match policy {
+            Some(policy) => format!(
+                "{url} presents no certificate with --policy {policy}: taktwerk endpoints lists its policies"
+            ),
+            None => format!("{url} presents no certificate: it has only endpoints without security"),
+        })
     })?;
+    let is_other = |other: &&EndpointDescription| {
+        let certificate = &other.server_certificate;
+        !certificate.as_bytes().is_empty() && *certificate != endpoint.server_certificate
+    };
+    if let Some(other) = endpoints.iter().find(is_other) {
+        let name = |endpoint: &EndpointDescription| {
+            let uri = endpoint.security_policy_uri.as_str();
+            uri.rsplit_once('#').map_or(uri, |(_, name)| name).to_owned()
+        };
+        tell!(
+            "note: this is the certificate for {}; the server has another one, which --policy {} shows",
+            name(endpoint),
+            name(other)
+        );
+    }
     Ok(Case {
         chain: endpoint.server_certificate.as_bytes().to_vec(),
         file: None,
@@ -287,4 +346,45 @@ fn purpose(role: Role, host: Option<String>, certificate: &Certificate) -> Certi
 
 fn now() -> UtcTime {
     UtcTime::from_unix(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_are_told_from_files_and_thumbprints() {
+        for host in
+            ["localhost", "localhost:4840", "127.0.0.1", "10.0.0.7:4841", "plc7:4840", "[::1]:4840", "::1"]
+        {
+            assert!(may_be_host(host), "{host}");
+        }
+        for other in
+            ["server.der", "own/certs/server.der", "e96957aa", "e9:69:57:aa:12", "server.der:x", "plc7"]
+        {
+            assert!(!may_be_host(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_certificate_is_that_of_the_policy() {
+        let endpoint = |name: &str, certificate: &[u8], level| EndpointDescription {
+            security_policy_uri: format!("http://opcfoundation.org/UA/SecurityPolicy#{name}").into(),
+            server_certificate: certificate.to_vec().into(),
+            security_level: level,
+            ..EndpointDescription::default()
+        };
+        let all = [
+            endpoint("None", &[], 0),
+            endpoint("Basic256Sha256", &[1], 1),
+            endpoint("ECC_nistP256", &[2], 9),
+            endpoint("Aes256_Sha256_RsaPss", &[1], 5),
+        ];
+        let of = |policy| endpoint_of(&all, policy).map(|found| found.server_certificate.as_bytes().to_vec());
+        assert_eq!(of(None), Some(vec![1]));
+        assert_eq!(of(Some("best")), Some(vec![2]));
+        assert_eq!(of(Some("ecc_nistp256")), Some(vec![2]));
+        assert_eq!(of(Some("None")), Some(vec![1]), "without security nobody is shown one");
+        assert_eq!(of(Some("Basic128")), None);
+    }
 }

@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM: the first asks the command to end and print what it has, the second ends it at once. SIGXFSZ ends nothing.
+//! SIGINT and SIGTERM: the first asks the command to end and print what it has, the second ends it at once.
 
 use crate::failure::Failure;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
@@ -10,6 +10,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Debug, Clone)]
 pub(crate) struct Interrupt(Arc<AtomicBool>);
 
+/// Lets a file that has reached the limit on its size (`ulimit -f`, `LimitFSIZE=`) be a write that fails, and not the end of the
+/// command: the signal is caught so that the system does not end it, and nobody looks at the flag.
+pub(crate) fn outlive_limits_of_files() -> Result<(), Failure> {
+    match flag::register(SIGXFSZ, Arc::default()) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Failure::Environment(format!("cannot catch signals: {error}"))),
+    }
+}
+
 impl Interrupt {
     /// Catches the signals from now on.
     pub(crate) fn catch() -> Result<Self, Failure> {
@@ -20,9 +29,6 @@ impl Interrupt {
             flag::register_conditional_shutdown(signal, 130, Arc::clone(&asked)).map_err(failed)?;
             flag::register(signal, Arc::clone(&asked)).map_err(failed)?;
         }
-        // A file that has reached the limit on its size (`ulimit -f`, `LimitFSIZE=`) is a write that fails, and not the end of
-        // the command: the signal is caught so that the system does not end it, and nobody looks at the flag.
-        flag::register(SIGXFSZ, Arc::default()).map_err(failed)?;
         Ok(Self(asked))
     }
 

@@ -16,8 +16,8 @@ impl Overwrite {
     /// For files that the user does not name.
     pub(crate) const ALWAYS: Self = Self { force: true };
 
-    /// Refuses a file that exists. To be called before anything is measured, simulated or read. Pipes and devices such as
-    /// /dev/stdout have nothing to lose.
+    /// Refuses a file that exists. To be called before anything is measured, simulated or read. [Devices](is_device) have
+    /// nothing to lose.
     pub(crate) fn check(self, path: &Path) -> Result<(), Failure> {
         if self.force || !path.is_file() {
             return Ok(());
@@ -27,6 +27,11 @@ impl Overwrite {
             path.display()
         )))
     }
+}
+
+/// Whether something is there that is written to, and not replaced: a pipe, or a device such as /dev/stdout.
+pub(crate) fn is_device(path: &Path) -> bool {
+    path.exists() && !path.is_file() && !path.is_dir()
 }
 
 #[cfg(test)]

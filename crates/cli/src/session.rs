@@ -76,6 +76,12 @@ pub(crate) fn endpoints(arguments: &ConnectionArgs) -> Result<Vec<EndpointDescri
     Ok(session::endpoints(arguments)?)
 }
 
+/// The part of the policy's URI that people know.
+pub(crate) fn policy_name(endpoint: &EndpointDescription) -> &str {
+    let uri = endpoint.security_policy_uri.as_str();
+    uri.rsplit_once('#').map_or(uri, |(_, name)| name)
+}
+
 /// What a discovery server knows: servers (Part 4 §5.5.2), and its own endpoints.
 #[cfg(feature = "gateway")]
 pub(crate) fn discovery(

@@ -108,6 +108,59 @@ fn a_configuration_has_alarms_that_are_kept_in_a_file() {
     assert!(told.contains("[[alarms.group]] name = \"All\"") && told.contains("is no alarm"), "{told}");
 }
 
+/// The permissions in a file of `config init` are those that operators need.
+#[cfg(feature = "gateway")]
+#[test]
+fn operators_of_a_generated_gateway_see_and_acknowledge_alarms_and_others_do_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let (config, users) = (folder.path().join("gateway.toml"), folder.path().join("users.toml"));
+    let [config, users] = [&config, &users].map(|path| path.to_str().unwrap());
+    let run = |arguments: &[&str], input: &str| {
+        let secret = folder.path().join("secret");
+        std::fs::write(&secret, input).unwrap();
+        let input = std::fs::File::open(secret).unwrap();
+        let output = Command::new(BINARY).args(arguments).stdin(input).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    run(&["config", "init", config, "--modbus", "127.0.0.1:9"], "");
+    run(
+        &["user", "add", "olaf", "--role", "Operator", "--file", users, "--password-file", "-"],
+        "correct horse\n",
+    );
+    let text = std::fs::read_to_string(config).unwrap();
+    let text = text
+        .replace("127.0.0.1:4840", "127.0.0.1:0")
+        .replace("anonymous = true", "anonymous = true\nclear_passwords = true\nusers_file = \"users.toml\"");
+    let source = "[[source]]\nname = \"sim\"\ntype = \"simulation\"\ninterval = \"50 ms\"\n\
+                  [[tag]]\nsource = \"sim\"\nname = \"v\"\nsignal = \"constant\"\nvalue = 7.0\nalarm_high = 5.0\n";
+    std::fs::write(config, format!("{text}\n{source}")).unwrap();
+    let server =
+        Program::new(BINARY).args(["serve", "--config", config, "--exit-with-stdin"]).serve(LIMIT).unwrap();
+    let nobody = alarms(server.url(), &["--list"]);
+    let told = [nobody.stdout, nobody.stderr].concat();
+    let told = String::from_utf8_lossy(&told);
+    assert!(!told.contains("sim/v") && told.contains("may"), "{told}");
+    let password = folder.path().join("password");
+    std::fs::write(&password, "correct horse\n").unwrap();
+    // The password is encrypted for the server's certificate, and the messages are not.
+    let pki = folder.path().join("client");
+    let [password, pki] = [&password, &pki].map(|path| path.to_str().unwrap());
+    let olaf = ["--user", "olaf", "--password-file", password, "--pki", pki, "--trust-on-first-use"];
+    let end = Instant::now() + LIMIT;
+    let id = loop {
+        let listed = alarms(server.url(), &[&["--list", "--json", "-I", "100"], &olaf[..]].concat());
+        assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
+        let listed: Vec<Value> = serde_json::from_slice(&listed.stdout).unwrap();
+        if let Some(alarm) = listed.first() {
+            break alarm["ConditionId"].as_str().unwrap().to_owned();
+        }
+        assert!(Instant::now() < end, "the alarm does not come");
+        std::thread::sleep(Duration::from_millis(200));
+    };
+    let done = alarms(server.url(), &[&["--acknowledge", &id, "--comment", "seen"], &olaf[..]].concat());
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
 #[test]
 fn a_configuration_has_alarms_of_own_types_and_of_all_kinds() {
     let folder = tempfile::tempdir().unwrap();

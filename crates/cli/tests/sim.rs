@@ -190,6 +190,19 @@ fn hosts_that_come_with_the_program_are_used_by_name() {
     assert!(error(&other, 0).contains("measured with version 0.0.1 on 20"));
 }
 
+/// The system's limit on the size of files (`ulimit -f`) makes writing fail, and does not end the program.
+#[test]
+fn a_limit_on_the_size_of_files_is_told() {
+    let report = File::new("limit.html");
+    let limited = "ulimit -f 1; exec \"$0\" sim docs/lab/plants/two-lines.toml --seeds 1 --report \"$1\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", limited, env!("CARGO_BIN_EXE_taktwerk"), report.path()]).stdin(Stdio::null());
+    command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
+    let said = error(&command.output().unwrap(), 6);
+    assert!(said.contains("limit.html") && said.contains("File too large"), "{said}");
+    assert!(!Path::new(report.path()).exists(), "half a report");
+}
+
 #[test]
 fn mistakes_end_with_place_and_code() {
     let said = error(&sim(&[PLANT, "--set", "link.0.rate=256k"]), 2);

@@ -1,4 +1,5 @@
-//! What is wrong with a text file, in words: line, key, what is allowed, and the name that was probably meant.
+//! Text files that users name: reading them with limits, and what is wrong with them in words: line, key, what is allowed, and the
+//! name that was probably meant.
 //!
 //! - [`Mistake`]: an error of TOML without the words of the library; `words`: what values and types are called;
 //! - [`nearest`]: the name that a misspelt one is nearest to;

@@ -3,7 +3,7 @@
 use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::session;
+use crate::session::{self, policy_name};
 use clap::Args;
 use serde_json::{Value, json};
 use taktwerk_lab::table::{Align, Table};
@@ -51,12 +51,6 @@ pub(crate) fn run(arguments: &EndpointsArgs, output: Output) -> Result<(), Failu
         output.text("\nThere is no endpoint without security: other commands need --policy best, if the server is on this machine.")?;
     }
     Ok(())
-}
-
-/// The part of the policy's URI that people know.
-fn policy_name(endpoint: &EndpointDescription) -> &str {
-    let uri = endpoint.security_policy_uri.as_str();
-    uri.rsplit_once('#').map_or(uri, |(_, name)| name)
 }
 
 fn tokens(endpoint: &EndpointDescription) -> Vec<String> {

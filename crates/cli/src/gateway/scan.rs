@@ -7,7 +7,8 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::{session, span};
+use crate::session::{self, policy_name};
+use crate::span;
 use clap::Args;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -177,11 +178,10 @@ fn opcua_text(server: &Discovered) -> String {
     }
     let mut table = Table::new(&[("endpoint", Align::Wrap), ("mode", Align::Left), ("policy", Align::Left)]);
     for endpoint in endpoints {
-        let policy = endpoint.security_policy_uri.as_str();
         table.row([
             endpoint.endpoint_url.as_str(),
             &endpoint.security_mode.to_string(),
-            policy.rsplit_once('#').map_or(policy, |(_, name)| name),
+            policy_name(endpoint),
         ]);
     }
     format!("{known}\n{table}")

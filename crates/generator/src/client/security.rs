@@ -149,8 +149,8 @@ pub fn pki(
     tell: &dyn Tell,
 ) -> Result<Option<Pki>, GeneratorError> {
     let wanted = wanted(server, arguments)?;
-    let is_none = is_none(wanted);
-    if is_none && !arguments.has_secret() {
+    // A password is encrypted also on a connection without security, for a server that is trusted.
+    if is_none(wanted) && !arguments.has_secret() {
         return Ok(None);
     }
     if let Some(folder) = &arguments.pki {
@@ -160,11 +160,6 @@ pub fn pki(
     let mut builder = client_pki(arguments.pki.as_ref())?
         .trust_on_first_use(arguments.trust_on_first_use)
         .disclose_keys(arguments.allow_key_log);
-    if is_none && !builder.exists() {
-        // A password may be encrypted on a connection without security, for a server that is trusted; whoever has never
-        // trusted any gets no folder for it.
-        return Ok(None);
-    }
     builder = match (&arguments.cert, &arguments.key) {
         (Some(certificate), Some(key)) => builder.own_files(certificate, key),
         _ => {

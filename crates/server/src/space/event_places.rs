@@ -27,8 +27,17 @@ pub(super) struct EventPlaces {
 struct Known {
     /// Of which state of the nodes.
     changes: u64,
-    /// By type and source.
-    placed: BTreeMap<(NodeId, NodeId), Arc<Placed>>,
+    /// By source, and of each source by type: few, so they are looked through.
+    placed: BTreeMap<NodeId, Vec<(NodeId, Arc<Placed>)>>,
+    /// How many they are.
+    len: usize,
+}
+
+impl Known {
+    fn get(&self, event_type: &NodeId, source: &NodeId) -> Option<&Arc<Placed>> {
+        let types = self.placed.get(source)?;
+        types.iter().find(|(known, _)| known == event_type).map(|(_, placed)| placed)
+    }
 }
 
 impl EventPlaces {
@@ -40,13 +49,12 @@ impl EventPlaces {
     /// Where an event can be seen. The caller holds the lock of `nodes`, so they do not change meanwhile.
     pub(super) fn place(&self, nodes: &Nodes, event_type: &NodeId, source: &NodeId) -> Arc<Placed> {
         let changes = self.changes.load(Ordering::Relaxed);
-        let key = (event_type.clone(), source.clone());
         {
             let mut known = self.known();
             if known.changes != changes {
-                *known = Known { changes, placed: BTreeMap::new() };
+                *known = Known { changes, ..Known::default() };
             }
-            if let Some(placed) = known.placed.get(&key) {
+            if let Some(placed) = known.get(event_type, source) {
                 return Arc::clone(placed);
             }
         }
@@ -55,10 +63,15 @@ impl EventPlaces {
         let is_lasting = |id: &NodeId| nodes.resolve(id.as_ref()).is_some_and(|ix| !is_made(ix));
         if is_lasting(event_type) && is_lasting(source) {
             let mut known = self.known();
-            if known.placed.len() >= KNOWN_MAX {
-                known.placed.clear();
+            if known.len >= KNOWN_MAX {
+                *known = Known { changes, ..Known::default() };
             }
-            known.placed.insert(key, Arc::clone(&placed));
+            // Another thread may have found it meanwhile.
+            if known.get(event_type, source).is_none() {
+                let entry = (event_type.clone(), Arc::clone(&placed));
+                known.placed.entry(source.clone()).or_default().push(entry);
+                known.len += 1;
+            }
         }
         placed
     }
@@ -131,9 +144,10 @@ mod tests {
         let nodes = space.read();
         for number in 0..20_000 {
             space.event_places.place(&nodes, &kind, &NodeId::numeric(0, number));
-            let known = space.event_places.known().placed.len();
-            assert!(known <= KNOWN_MAX, "{known}");
+            let known = space.event_places.known();
+            assert!(known.len <= KNOWN_MAX, "{}", known.len);
+            assert_eq!(known.placed.values().map(Vec::len).sum::<usize>(), known.len);
         }
-        assert!(!space.event_places.known().placed.is_empty());
+        assert!(space.event_places.known().len > 0);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A common hash table takes all its entries along when it grows: 250 000 nodes are 20 ms, for which every client of the
 //! server waits. This one consists of tables of a bounded size. One that is full is divided into two, and a directory says by
-//! a few bits of the hash which one to look into (extendible hashing). Up to [`PART_MAX`] entries are one table.
+//! a few bits of the hash which one to look into (extendible hashing). Up to half of [`PART_MAX`] entries are one table.
 
 use hashbrown::HashTable;
 

@@ -4,7 +4,7 @@ use super::live::Live;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
-use crate::overwrite::Overwrite;
+use crate::overwrite::{Overwrite, is_device};
 use clap::Args;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -313,8 +313,8 @@ pub(crate) fn can_write(path: &Path, overwrite: Overwrite) -> Result<(), Failure
     if !folder.is_dir() {
         return Err(failed(format!("there is no folder {}", folder.display())));
     }
-    if path.exists() && !path.is_file() {
-        // A pipe or a device: opening it could wait for a reader.
+    if is_device(path) {
+        // To open a pipe could mean to wait for a reader.
         return Ok(());
     }
     let mut trial = path.as_os_str().to_owned();
@@ -329,7 +329,7 @@ pub(crate) fn can_write(path: &Path, overwrite: Overwrite) -> Result<(), Failure
 pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
     let failed =
         |error: std::io::Error| Failure::Environment(format!("cannot write {}: {error}", path.display()));
-    if path.exists() && !path.is_file() {
+    if is_device(path) {
         let mut device = File::options().write(true).open(path).map_err(failed)?;
         return device.write_all(text.as_bytes()).map_err(failed);
     }
@@ -406,6 +406,30 @@ mod tests {
         kept.sort();
         assert_eq!(names, kept);
         std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn pipes_and_devices_are_written_to_and_links_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || std::fs::read_to_string(pipe).unwrap()
+        });
+        can_write(&pipe, Overwrite::ALWAYS).unwrap();
+        write_whole(&pipe, "all of it").unwrap();
+        assert_eq!(reader.join().unwrap(), "all of it");
+        assert!(is_device(&pipe), "it is still a pipe");
+        let full = Path::new("/dev/full");
+        assert!(matches!(write_whole(full, "x"), Err(Failure::Environment(_))));
+        assert!(is_device(full));
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        std::fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        write_whole(&link, "new").unwrap();
+        assert!(link.is_symlink() && !file.is_symlink());
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "new");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::{Place, document, print_of, problems_document, warn};
 use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::session;
+use crate::session::{self, policy_name};
 use clap::{Args, Parser, ValueEnum};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -279,9 +279,8 @@ fn endpoint_of<'a>(
             secured.max_by_key(|endpoint| endpoint.security_level)
         }
         Some(policy) => secured.find(|endpoint| {
-            let uri = endpoint.security_policy_uri.as_str();
-            let name = uri.rsplit_once('#').map_or(uri, |(_, name)| name);
-            name.eq_ignore_ascii_case(policy) || uri == policy
+            policy_name(endpoint).eq_ignore_ascii_case(policy)
+                || endpoint.security_policy_uri.as_str() == policy
         }),
     }
 }
@@ -303,14 +302,10 @@ fn presented(url: &str, policy: Option<&str>) -> Result<Case, Failure> {
         !certificate.as_bytes().is_empty() && *certificate != endpoint.server_certificate
     };
     if let Some(other) = endpoints.iter().find(is_other) {
-        let name = |endpoint: &EndpointDescription| {
-            let uri = endpoint.security_policy_uri.as_str();
-            uri.rsplit_once('#').map_or(uri, |(_, name)| name).to_owned()
-        };
         tell!(
             "note: this is the certificate for {}; the server has another one, which --policy {} shows",
-            name(endpoint),
-            name(other)
+            policy_name(endpoint),
+            policy_name(other)
         );
     }
     Ok(Case {

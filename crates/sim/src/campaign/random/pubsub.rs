@@ -33,10 +33,8 @@ impl Random {
         for subscribers in &mut pubsub.subscribers {
             subscribers.link = self.chance(4, 5).then_some(link);
         }
-        for publishers in &mut pubsub.publishers {
-            let loss = links.get(link).map_or(0.0, |link| link.profile.down.loss.share());
-            key_frames_arrive(publishers, loss);
-        }
+        let loss = links.get(link).map_or(0.0, |link| link.profile.down.loss.share());
+        pubsub.publishers.iter_mut().for_each(|publishers| key_frames_arrive(publishers, loss));
         // A window that is too small for the way is a wrong setting, which drops values for ever.
         let delay = links.get(link).map_or(Duration::ZERO, |link| link.profile.down.delay.base);
         let round_trip = round_trip(delay);

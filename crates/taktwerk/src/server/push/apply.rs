@@ -18,18 +18,10 @@ pub(super) const METHODS: &[(&str, Run)] =
 /// channels of the old one. If they cannot be written, all is as before, and the transaction goes on.
 fn apply_changes(push: &Push, caller: &CallContext, _: Inputs) -> MethodResult {
     let changing = lock(&push.changing);
-    let transaction = {
-        let mut state = push.state();
-        if state.own(caller).is_some() && state.handles.are_written() {
-            return Err(StatusCode::BAD_INVALID_STATE);
-        }
-        state.end(caller)?
-    };
+    let transaction = push.state().apply(caller)?;
     let applied = check(push, &transaction).and_then(|()| write(push, &transaction));
-    if let Err(status) = applied {
-        push.state().resume(transaction);
-        return Err(status);
-    }
+    push.state().applied(applied.is_err().then_some(transaction));
+    applied?;
     drop(changing);
     push.show_types();
     push.trust.refresh();

@@ -84,6 +84,8 @@ impl Transaction {
 pub(super) struct State {
     pub(super) handles: Handles,
     transaction: Option<Transaction>,
+    /// A transaction is being applied: nobody begins another one, as it goes on if it cannot be applied.
+    is_applying: bool,
 }
 
 impl State {
@@ -100,7 +102,8 @@ impl State {
     pub(super) fn not_of_others(&self, caller: &CallContext) -> Result<(), StatusCode> {
         let is_other =
             |of: &Transaction| of.session != caller.session_id && !of.is_empty() && !of.life.is_over();
-        if self.transaction.as_ref().is_some_and(is_other) || self.handles.are_written_by_others(caller) {
+        let is_taken = self.is_applying || self.transaction.as_ref().is_some_and(is_other);
+        if is_taken || self.handles.are_written_by_others(caller) {
             return Err(StatusCode::BAD_TRANSACTION_PENDING);
         }
         Ok(())
@@ -110,7 +113,7 @@ impl State {
     /// Bad_TransactionPending while a session has changed something.
     pub(super) fn no_changes(&self) -> Result<(), StatusCode> {
         let is_pending = |of: &Transaction| !of.is_empty() && !of.life.is_over();
-        let is_pending = self.transaction.as_ref().is_some_and(is_pending);
+        let is_pending = self.is_applying || self.transaction.as_ref().is_some_and(is_pending);
         if is_pending { Err(StatusCode::BAD_TRANSACTION_PENDING) } else { Ok(()) }
     }
 
@@ -152,8 +155,22 @@ impl State {
         self.transaction.take().ok_or(StatusCode::BAD_NOTHING_TO_DO)
     }
 
-    /// Goes on with a transaction that could not be applied.
-    pub(super) fn resume(&mut self, transaction: Transaction) {
-        self.transaction.get_or_insert(transaction);
+    /// Takes the transaction of the caller's session to be applied. No other one begins before [`Self::applied`].
+    ///
+    /// # Errors
+    /// As [`Self::end`]; Bad_InvalidState while the caller has a trust list open to replace it.
+    pub(super) fn apply(&mut self, caller: &CallContext) -> Result<Transaction, StatusCode> {
+        if self.own(caller).is_some() && self.handles.are_written() {
+            return Err(StatusCode::BAD_INVALID_STATE);
+        }
+        let transaction = self.end(caller)?;
+        self.is_applying = true;
+        Ok(transaction)
+    }
+
+    /// It was applied, or goes on because it could not be.
+    pub(super) fn applied(&mut self, left: Option<Transaction>) {
+        self.is_applying = false;
+        self.transaction = left;
     }
 }

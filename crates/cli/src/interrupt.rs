@@ -12,7 +12,7 @@ pub(crate) struct Interrupt(Arc<AtomicBool>);
 
 /// Lets a file that has reached the limit on its size (`ulimit -f`, `LimitFSIZE=`) be a write that fails, and not the end of the
 /// command: the signal is caught so that the system does not end it, and nobody looks at the flag.
-pub(crate) fn outlive_limits_of_files() -> Result<(), Failure> {
+pub(crate) fn survive_file_size_limits() -> Result<(), Failure> {
     match flag::register(SIGXFSZ, Arc::default()) {
         Ok(_) => Ok(()),
         Err(error) => Err(Failure::Environment(format!("cannot catch signals: {error}"))),

@@ -193,7 +193,7 @@ fn main() -> ExitCode {
     progress::start(cli.quiet);
     let output = Output::new(cli.json, cli.color);
     let interrupt = if cli.command.ends_at_once() { Ok(Interrupt::uncaught()) } else { Interrupt::catch() };
-    let interrupt = interrupt::outlive_limits_of_files().and(interrupt);
+    let interrupt = interrupt::survive_file_size_limits().and(interrupt);
     match interrupt.and_then(|interrupt| run(&mut cli.command, output, &interrupt)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

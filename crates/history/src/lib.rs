@@ -9,11 +9,12 @@
 #![forbid(unsafe_code)]
 
 pub mod chunk;
-mod claim;
+
 #[cfg(test)]
 mod event_tests;
 #[cfg(feature = "sqlite")]
 mod file;
+mod lock;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(feature = "sqlite")]

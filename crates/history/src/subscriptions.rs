@@ -1,7 +1,7 @@
 //! Durable subscriptions in a SQLite file: one row for each record of a log.
 
-use crate::claim::Claim;
 use crate::file::Kind;
+use crate::lock::FileLock;
 use core::fmt;
 use core::time::Duration;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
@@ -35,7 +35,7 @@ pub struct SubscriptionStore {
     path: PathBuf,
     connection: Mutex<Connection>,
     /// Released behind the connection.
-    _claim: Claim,
+    _file_lock: FileLock,
 }
 
 impl fmt::Debug for SubscriptionStore {
@@ -56,8 +56,8 @@ impl SubscriptionStore {
         let connection = Connection::open(&path).map_err(error)?;
         connection.busy_timeout(BUSY).map_err(error)?;
         KIND.prepare(&connection, &path)?;
-        let claim = Claim::of(&path)?;
-        Ok(Self { path, connection: Mutex::new(connection), _claim: claim })
+        let file_lock = FileLock::of(&path)?;
+        Ok(Self { path, connection: Mutex::new(connection), _file_lock: file_lock })
     }
 
     /// The file.

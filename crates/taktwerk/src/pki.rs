@@ -218,12 +218,6 @@ impl PkiBuilder {
         self
     }
 
-    /// Whether the folder is there.
-    #[must_use]
-    pub fn exists(&self) -> bool {
-        Store::at(&self.folder).exists()
-    }
-
     /// Reads the folder, and makes what is missing in it.
     ///
     /// # Errors

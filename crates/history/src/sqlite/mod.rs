@@ -14,7 +14,7 @@ mod schema;
 mod tests;
 
 use crate::chunk;
-use crate::claim::Claim;
+use crate::lock::FileLock;
 use core::fmt;
 use core::time::Duration;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
@@ -72,7 +72,7 @@ pub struct SqliteStore {
     retention: Retention,
     /// Released behind the connections.
     #[cfg_attr(not(test), expect(dead_code, reason = "it is held"))]
-    claim: Claim,
+    file_lock: FileLock,
 }
 
 impl fmt::Debug for SqliteStore {
@@ -138,7 +138,7 @@ impl SqliteStore {
         let connection = Connection::open(&path).map_err(error)?;
         connection.busy_timeout(BUSY).map_err(error)?;
         schema::KIND.prepare(&connection, &path)?;
-        let claim = Claim::of(&path)?;
+        let file_lock = FileLock::of(&path)?;
         connection.execute_batch(events::TABLE).map_err(error)?;
         let mut inner = Inner {
             connection,
@@ -154,7 +154,7 @@ impl SqliteStore {
             first_batch: 1,
         };
         inner.load(&path)?;
-        Ok(Self { path, inner: Mutex::new(inner), readers: Mutex::default(), retention, claim })
+        Ok(Self { path, inner: Mutex::new(inner), readers: Mutex::default(), retention, file_lock })
     }
 
     /// The file.

@@ -39,7 +39,7 @@ fn open(folder: &tempfile::TempDir) -> SqliteStore {
 /// A store whose process ends without a word: what Drop does is left out.
 fn crash(store: SqliteStore) {
     // The system does this when a process ends.
-    store.claim.release();
+    store.file_lock.release();
     core::mem::forget(store);
 }
 

@@ -10,7 +10,7 @@ pub(crate) use values::ValueAt;
 use super::error::NodeError;
 use super::node::{INDEX_MAX, Node, NodeKind, PackedReference, VariableExtra, VariableNode};
 use super::page::Page;
-use super::places::Places;
+use super::segmented::SegmentedList;
 use super::spread::Spread;
 use super::store::SlotStore;
 use super::view::{NodeView, is_builtin_method};
@@ -38,7 +38,7 @@ pub(crate) struct Nodes {
     pub(super) hasher: DefaultHashBuilder,
     /// Indexes into `nodes`, hashed by NodeId.
     table: Spread<u32>,
-    nodes: Places<Option<Node>>,
+    nodes: SegmentedList<Option<Node>>,
     /// Indexes of nodes that are gone, each with the generation of its next one.
     free: Vec<NodeIx>,
     /// References from static nodes to others.
@@ -79,7 +79,7 @@ impl Nodes {
         let mut nodes = Self {
             hasher: DefaultHashBuilder::default(),
             table: Spread::default(),
-            nodes: Places::default(),
+            nodes: SegmentedList::default(),
             free: Vec::new(),
             ns0_references: BTreeMap::new(),
             stale: stale::Stale::default(),

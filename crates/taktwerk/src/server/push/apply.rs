@@ -7,7 +7,8 @@ use super::{Inputs, Push, Run, unavailable};
 use crate::lock::lock;
 use crate::space::ns0;
 use std::io;
-use taktwerk_pki::Group;
+use std::path::PathBuf;
+use taktwerk_pki::{Group, OwnCertificate, Store};
 use taktwerk_server::callback::{CallContext, MethodResult};
 use taktwerk_types::StatusCode;
 
@@ -28,25 +29,18 @@ fn apply_changes(push: &Push, caller: &CallContext, _: Inputs) -> MethodResult {
     Ok(Vec::new())
 }
 
+/// The files of a certificate of ours and its key.
+type OwnFiles = (PathBuf, PathBuf);
+
 /// First adds all that is new, which can be taken back, and then removes what is old, which needs no space on the disk. A crash
 /// in between leaves old and new together.
 fn write(push: &Push, transaction: &Transaction) -> Result<(), StatusCode> {
     let store = push.trust.store();
-    let lists: Vec<_> = transaction.lists.iter().map(|list| (list, Lists::read(store, list.group))).collect();
+    let lists: Vec<Lists> = transaction.lists.iter().map(|list| Lists::read(store, list.group)).collect();
     let own: Vec<_> = transaction.certificates.iter().map(|new| own_of(store, &ns0(new.kind)).ok()).collect();
     let mut kept = Vec::new();
-    let added = (|| -> io::Result<()> {
-        // Trust lists first: they are for the new certificate, too.
-        for (list, _) in &lists {
-            list.replacement.add(store, list.group)?;
-        }
-        for new in &transaction.certificates {
-            kept.push(store.keep_own(&new.chain, &new.key)?);
-        }
-        Ok(())
-    })();
-    if let Err(error) = added {
-        for (list, before) in &lists {
+    if let Err(error) = add_new(store, transaction, &mut kept) {
+        for (list, before) in transaction.lists.iter().zip(&lists) {
             told(list.replacement.take_back(before, store, list.group));
         }
         for (files, before) in kept.iter().zip(&own) {
@@ -57,18 +51,37 @@ fn write(push: &Push, transaction: &Transaction) -> Result<(), StatusCode> {
         }
         return Err(unavailable(&error));
     }
-    let removed = (|| -> io::Result<()> {
-        for (new, (before, (path, _))) in transaction.certificates.iter().zip(own.iter().zip(&kept)) {
-            if let Some(before) = before.as_ref().filter(|before| before.path != *path) {
-                store.retire(before)?;
-            }
-            if let Some(certificate) = new.chain.first() {
-                store.remove_requested_key(new.kind, certificate)?;
-            }
+    remove_old(store, transaction, &own, &kept).map_err(|error| unavailable(&error))
+}
+
+/// Adds the certificates and revocation lists, and our own certificates, whose files go into `kept`.
+fn add_new(store: &Store, transaction: &Transaction, kept: &mut Vec<OwnFiles>) -> io::Result<()> {
+    // Trust lists first: they are for the new certificate, too.
+    for list in &transaction.lists {
+        list.replacement.add(store, list.group)?;
+    }
+    for new in &transaction.certificates {
+        kept.push(store.keep_own(&new.chain, &new.key)?);
+    }
+    Ok(())
+}
+
+/// Removes what is replaced.
+fn remove_old(
+    store: &Store,
+    transaction: &Transaction,
+    own: &[Option<OwnCertificate>],
+    kept: &[OwnFiles],
+) -> io::Result<()> {
+    for (new, (before, (path, _))) in transaction.certificates.iter().zip(own.iter().zip(kept)) {
+        if let Some(before) = before.as_ref().filter(|before| before.path != *path) {
+            store.retire(before)?;
         }
-        lists.iter().try_for_each(|(list, _)| list.replacement.keep_only(store, list.group))
-    })();
-    removed.map_err(|error| unavailable(&error))
+        if let Some(certificate) = new.chain.first() {
+            store.remove_requested_key(new.kind, certificate)?;
+        }
+    }
+    transaction.lists.iter().try_for_each(|list| list.replacement.keep_only(store, list.group))
 }
 
 /// Something that is already wrong cannot be taken back either: people have to look.

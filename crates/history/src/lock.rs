@@ -7,9 +7,9 @@ use taktwerk_server::history::StoreError;
 
 /// Holds a file for as long as it lives. The system gives it back when the process ends, however it ends.
 #[derive(Debug)]
-pub(crate) struct Claim {
+pub(crate) struct FileLock {
     #[cfg_attr(not(test), expect(dead_code, reason = "it is held"))]
-    lock: File,
+    file: File,
 }
 
 /// The file beside it that is locked. Programs that only read the database need no lock.
@@ -19,8 +19,8 @@ fn beside(path: &Path) -> PathBuf {
     name.into()
 }
 
-impl Claim {
-    /// Claims a file.
+impl FileLock {
+    /// Locks a file.
     ///
     /// # Errors
     /// Another process has it, or the lock cannot be made.
@@ -54,15 +54,15 @@ impl Claim {
         }
         // The number only helps people: a full disk is no reason not to start.
         let _ = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id()));
-        Ok(Self { lock: file })
+        Ok(Self { file })
     }
 }
 
 #[cfg(test)]
-impl Claim {
+impl FileLock {
     /// Lets go of the file, as the end of the process does.
     pub(crate) fn release(&self) {
-        self.lock.unlock().unwrap();
+        self.file.unlock().unwrap();
     }
 }
 
@@ -85,12 +85,12 @@ mod tests {
     fn a_file_has_one_owner_until_that_one_lets_go() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("durable.db");
-        let first = Claim::of(&path).unwrap();
-        let refused = Claim::of(&path).unwrap_err().to_string();
+        let first = FileLock::of(&path).unwrap();
+        let refused = FileLock::of(&path).unwrap_err().to_string();
         let owner = format!("is used by process {}", std::process::id());
         assert!(refused.contains("durable.db") && refused.contains(&owner), "{refused}");
         drop(first);
-        Claim::of(&path).unwrap();
+        FileLock::of(&path).unwrap();
     }
 
     #[test]
@@ -98,12 +98,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("history.db");
         std::fs::write(beside(&path), "x".repeat(100)).unwrap();
-        let _first = Claim::of(&path).unwrap();
+        let _first = FileLock::of(&path).unwrap();
         let written = std::fs::read_to_string(beside(&path)).unwrap();
         assert_eq!(written, std::process::id().to_string());
         std::fs::write(beside(&path), "nonsense").unwrap();
-        assert!(Claim::of(&path).unwrap_err().to_string().contains("another process"));
+        assert!(FileLock::of(&path).unwrap_err().to_string().contains("another process"));
         let in_no_folder = folder.path().join("none").join("history.db");
-        assert!(Claim::of(&in_no_folder).unwrap_err().to_string().contains("cannot lock"));
+        assert!(FileLock::of(&in_no_folder).unwrap_err().to_string().contains("cannot lock"));
     }
 }
